@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
-#include <string.h>
 
 #ifdef __SANITIZE_ADDRESS__ /* its own runtime calls dlsym before it can run a function of ours */
 void *v_dlsym(void *handle, const char *name) { return dlsym(handle, name); }
@@ -15,6 +14,27 @@ void *v_dlsym(void *handle, const char *name) { return dlsym(handle, name); }
 /* What the jumps need. */
 __attribute__((visibility("hidden"))) void *_Atomic v_real_dlsym, *_Atomic v_real_dlvsym;
 
+/* The first caller may be a sanitizer's runtime that is looking for the functions behind its own. So until v_real_dlsym is known,
+   nothing is called here that one stands before: not even strcmp. */
+static bool same(const char *a, const char *b)
+{
+	while (*a && *a == *b)
+		a++, b++;
+	return *a == *b;
+}
+
+/* The loaded objects: glibc's dynamic loader has the first name, musl's the second. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern struct r_debug *_dl_debug_addr __attribute__((weak));
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden"))); /* ours */
+
+static const struct link_map *objects(void)
+{
+	if (&_r_debug)
+		return _r_debug.r_map;
+	return &_dl_debug_addr && _dl_debug_addr ? _dl_debug_addr->r_map : NULL;
+}
+
 /* The tables of an object, or NULL for what it does not have. */
 struct object {
 	const ElfW(Sym) * symbols;
@@ -22,23 +42,19 @@ struct object {
 	const uint32_t *hash, *gnu_hash;
 };
 
-/* musl does not relocate what is in the dynamic section. */
-static const void *at(const struct dl_phdr_info *i, ElfW(Addr) p) { return (const void *)(p < i->dlpi_addr ? p + i->dlpi_addr : p); }
+/* musl does not relocate what is in the dynamic section, nor is the vDSO's. */
+static const void *at(const struct link_map *m, ElfW(Addr) p) { return (const void *)(p < m->l_addr ? p + m->l_addr : p); }
 
-static struct object object(const struct dl_phdr_info *i)
+static struct object object(const struct link_map *m)
 {
 	struct object o = {0};
-	for (int k = 0; k < i->dlpi_phnum; k++) {
-		if (i->dlpi_phdr[k].p_type != PT_DYNAMIC)
-			continue;
-		for (const ElfW(Dyn) *d = (const void *)(i->dlpi_addr + i->dlpi_phdr[k].p_vaddr); d->d_tag != DT_NULL; d++)
-			switch (d->d_tag) {
-			case DT_SYMTAB: o.symbols = at(i, d->d_un.d_ptr); break;
-			case DT_STRTAB: o.names = at(i, d->d_un.d_ptr); break;
-			case DT_HASH: o.hash = at(i, d->d_un.d_ptr); break;
-			case DT_GNU_HASH: o.gnu_hash = at(i, d->d_un.d_ptr); break;
-			}
-	}
+	for (const ElfW(Dyn) *d = m->l_ld; d && d->d_tag != DT_NULL; d++)
+		switch (d->d_tag) {
+		case DT_SYMTAB: o.symbols = at(m, d->d_un.d_ptr); break;
+		case DT_STRTAB: o.names = at(m, d->d_un.d_ptr); break;
+		case DT_HASH: o.hash = at(m, d->d_un.d_ptr); break;
+		case DT_GNU_HASH: o.gnu_hash = at(m, d->d_un.d_ptr); break;
+		}
 	return o;
 }
 
@@ -61,45 +77,39 @@ static uint32_t count(const struct object *o)
 	return last + 1;
 }
 
-static bool has(const struct dl_phdr_info *i, const void *p)
+static void look(const struct link_map *m)
 {
-	for (int k = 0; k < i->dlpi_phnum; k++)
-		if (i->dlpi_phdr[k].p_type == PT_LOAD && (uintptr_t)p - (i->dlpi_addr + i->dlpi_phdr[k].p_vaddr) < i->dlpi_phdr[k].p_memsz)
-			return true;
-	return false;
-}
-
-/* Looks in what was loaded behind us; or, when there is none (musl's libc is before us), in all that we are not. */
-static int look(struct dl_phdr_info *i, size_t size, void *passed)
-{
-	(void)size;
-	bool we = has(i, (const void *)look);
-	if (we || !*(bool *)passed) {
-		*(bool *)passed |= we;
-		return 0;
-	}
-	struct object o = object(i);
+	struct object o = object(m);
 	uint32_t n = o.symbols && o.names ? count(&o) : 0;
 	for (uint32_t k = 0; k < n; k++) {
 		const ElfW(Sym) *s = &o.symbols[k];
 		if (s->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(s->st_info) != STT_FUNC)
 			continue;
-		void *f = (void *)(i->dlpi_addr + s->st_value);
-		if (!v_real_dlsym && strcmp(o.names + s->st_name, "dlsym") == 0)
+		void *f = (void *)(m->l_addr + s->st_value);
+		if (!v_real_dlsym && same(o.names + s->st_name, "dlsym"))
 			v_real_dlsym = f;
-		if (!v_real_dlvsym && strcmp(o.names + s->st_name, "dlvsym") == 0)
+		if (!v_real_dlvsym && same(o.names + s->st_name, "dlvsym"))
 			v_real_dlvsym = f;
 	}
-	return v_real_dlsym != NULL;
+}
+
+/* In what was loaded behind us; or, when there is none (musl's libc is before us), in all that we are not. */
+static void find(void)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		bool behind = pass == 1;
+		for (const struct link_map *m = objects(); m && !v_real_dlsym; m = m->l_next)
+			if (m->l_ld == _DYNAMIC)
+				behind = true;
+			else if (behind)
+				look(m);
+	}
 }
 
 void *v_dlsym(void *handle, const char *name)
 {
-	if (!v_real_dlsym) {
-		bool passed = false;
-		for (int pass = 0; pass < 2 && !v_real_dlsym; pass++)
-			dl_iterate_phdr(look, &passed);
-	}
+	if (!v_real_dlsym)
+		find();
 	return ((void *(*)(void *, const char *))v_real_dlsym)(handle, name);
 }
 
@@ -111,11 +121,9 @@ __attribute__((visibility("hidden"), used)) void *v_stand_in(void *handle, const
 		void *ours;
 	} all[] = {{"ibv_open_device", (void *)ibv_open_device}, {"ibv_qp_to_qp_ex", (void *)ibv_qp_to_qp_ex}};
 	if (!v_real_dlsym)
-		v_dlsym(RTLD_DEFAULT, "dlsym");
-	if (handle == RTLD_NEXT || strncmp(name, "ibv_", 4) != 0 || (version && strcmp(version, "IBVERBS_1.0") == 0))
-		return NULL;
+		find();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		if (strcmp(name, all[i].name) == 0) {
+		if (same(name, all[i].name) && handle != RTLD_NEXT && !(version && same(version, "IBVERBS_1.0"))) {
 			void *theirs = v_dlsym(handle, name); /* of a second libibverbs, behind which ours does not go: as it is */
 			return theirs && theirs == v_next(name, NULL) ? all[i].ours : NULL;
 		}
