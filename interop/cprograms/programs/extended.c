@@ -92,10 +92,17 @@ static void requests(void)
 	MUST((w.wc_flags & IBV_WC_WITH_IMM) && ntohl(w.imm_data) == 77 && w.byte_len == 128 && strcmp(b.memory + 400, "inline and changed") == 0);
 
 	receive(&b, 4, 300, 64);
-	ibv_wr_send_imm(begin(&a, 4), htonl(78)); /* of nothing: RFC 7306 has no other */
+	receive(&b, 5, 300, 64);
+	ibv_wr_send_imm(begin(&a, 4), htonl(78));
+	ibv_wr_send_imm(a.x, htonl(79));
+	set(&a, 0, 8);
 	MUST(ibv_wr_complete(a.x) == 0);
-	good(&a, 4, IBV_WC_SEND);
-	MUST(ntohl(good(&b, 4, IBV_WC_RECV).imm_data) == 78);
+	for (uint32_t i = 0; i < 2; i++) {
+		good(&a, 4, IBV_WC_SEND);
+		w = good(&b, 4 + i, IBV_WC_RECV);
+		MUST(ntohl(w.imm_data) == 78 + i && w.byte_len == 8 * i);
+	}
+	MUST(strcmp(b.memory + 300, "written") == 0);
 
 	uint64_t *here = (uint64_t *)(a.memory + 600), *word = (uint64_t *)(b.memory + 600);
 	*word = 40;
@@ -143,11 +150,11 @@ static void requests(void)
 			}
 			break;
 		case 3: /* which only the device knows */
-			ibv_wr_send_imm(a.x, 1);
-			set(&a, 0, 8);
+			ibv_wr_rdma_read(a.x, b.mr->rkey, there);
+			ibv_wr_set_sge_list(a.x, 2, list);
 			break;
 		}
-		static const int told[] = {0, EINVAL, ENOMEM, EOPNOTSUPP};
+		static const int told[] = {0, EINVAL, ENOMEM, EINVAL};
 		MUST(ibv_wr_complete(a.x) == told[how]);
 	}
 	ibv_wr_rdma_read(begin(&a, 21), b.mr->rkey, there);
