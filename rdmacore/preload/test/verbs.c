@@ -24,6 +24,7 @@ extern struct fake {
 	int fails;
 } fake;
 void fake_close(struct v_context *context);
+void *fake_next(const char *name);
 
 #ifdef __SANITIZE_ADDRESS__ /* else it is the library's own */
 #define IN_TABLE v_qps
@@ -140,7 +141,10 @@ static void *taker(void *arg)
 			continue;
 		}
 		do {
-			CHECK(shared->status == (int)(shared->wr_id % 5) && seen[shared->wr_id]++ == 0);
+			uint64_t id = shared->wr_id;
+			if (id % 64 == 0)
+				usleep(50); /* the other must not come in between */
+			CHECK(shared->status == (int)(id % 5) && shared->wr_id == id && seen[id]++ == 0);
 			taken++;
 		} while (shared->next_poll(shared) == 0);
 		shared->end_poll(shared);
@@ -366,6 +370,12 @@ static void test_builder_errors(void)
 	x->wr_send(x);
 	x->wr_set_inline_data_list(x, 2, huge);
 	CHECK(x->wr_complete(x) == ENOMEM && count(POSTS) == posts);
+	x->wr_start(x);
+	for (int i = 0; i < WRS; i++)
+		x->wr_send(x);
+	x->wr_set_sge_list(x, SGES + 1, list);
+	x->wr_send(x); /* beyond the last, too */
+	CHECK(x->wr_complete(x) == EINVAL && count(POSTS) == posts);
 	x->wr_start(x); /* and then it is forgotten */
 	x->wr_send(x);
 	CHECK(x->wr_complete(x) == 0 && count(POSTS) == posts + 1);
@@ -448,6 +458,7 @@ static void test_look_up(void)
 	CHECK(dlsym(lib, "fake_close") == (void *)fake_close && dlsym(lib, "ibv_close_device") == NULL && dlerror() != NULL);
 	CHECK(dlsym(libc, "ibv_open_device") == NULL && dlvsym(lib, "ibv_open_device", "IBVERBS_1.0") != (void *)ibv_open_device);
 	CHECK(dlvsym(lib, "ibv_open_device", "IBVERBS_1.1") == (void *)ibv_open_device);
+	CHECK(fake_next("ibv_open_device") == NULL && fake_next("getpid") == dlsym(libc, "getpid")); /* of a library behind ours */
 	void *theirs = dlsym(RTLD_NEXT, "ibv_open_device"); /* of who calls: the test, behind which the preload library is */
 	CHECK(theirs == (void *)ibv_open_device && dlsym(RTLD_DEFAULT, "fake") == &fake);
 #endif
