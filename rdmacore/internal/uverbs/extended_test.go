@@ -79,8 +79,8 @@ func TestExtendedQP(t *testing.T) {
 	}
 }
 
-// whole posts requests all together or not at all.
-func (s *side) whole(wrs []uabi.SendWR, sges ...uabi.SGE) (uabi.PostResp, error) {
+// together posts requests all together or not at all.
+func (s *side) together(wrs []uabi.SendWR, sges ...uabi.SGE) (uabi.PostResp, error) {
 	wrs[0].SendFlags |= uabi.SendWhole
 	return write[uabi.PostResp](s.program, uabi.CmdPostSend, &uabi.PostSend{
 		QPHandle: s.qp.QPHandle, WRCount: uint32(len(wrs)), SGECount: uint32(len(sges)), WQESize: uint32(size[uabi.SendWR]()),
@@ -117,7 +117,7 @@ func TestWhole(t *testing.T) {
 			if bad.w.Opcode == uabi.WRRDMARead {
 				sges, bad.w.NumSGE = append(sges, a.sge(0, 5)), 2
 			}
-			_, err := a.whole([]uabi.SendWR{inline, write(2), bad.w}, sges...)
+			_, err := a.together([]uabi.SendWR{inline, write(2), bad.w}, sges...)
 			assert.Equal(t, bad.want, errnoOf(t, err))
 			assert.Empty(t, a.poll(4))
 		})
@@ -128,19 +128,19 @@ func TestWhole(t *testing.T) {
 	for i := range depth + 1 {
 		list, sges = append(list, write(i%8)), append(sges, a.sge(0, 5))
 	}
-	_, err := a.whole(list, sges...)
+	_, err := a.together(list, sges...)
 	assert.Equal(t, syscall.ENOMEM, errnoOf(t, err))
 	assert.Empty(t, a.poll(4))
 	assert.Equal(t, make([]byte, 512), b.read(0, 512), "nothing has been written")
 
-	_, err = a.whole(list[:depth], sges[:depth]...)
+	_, err = a.together(list[:depth], sges[:depth]...)
 	require.NoError(t, err)
 	a.wait(depth)
 	assert.Equal(t, "whole", string(b.read(64*7, 5)))
 	b.file.Close()
 	require.NoError(t, a.modify(uabi.ModifyQP{AttrMask: uabi.QPState, QPState: uabi.QPSErr}))
 	<-a.verbs().Verbs().Done()
-	_, err = a.whole(list[:3], sges[:3]...)
+	_, err = a.together(list[:3], sges[:3]...)
 	require.NoError(t, err, "of a queue pair that has ended all flush")
 	for _, c := range a.wait(3) {
 		assert.EqualValues(t, uabi.WCWRFlushErr, c.Status)

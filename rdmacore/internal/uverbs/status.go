@@ -9,26 +9,13 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// statusOf is the status of a completion. InfiniBand tells an access that the peer refuses from its other errors.
+// statusOf is the status of a completion: a bind that is refused is a bind error, whatever is wrong with it.
 func statusOf(d *verbs.Completion) uint32 {
-	if d.Status == verbs.StatusRemoteTermination && accessRefused(d) {
-		return uabi.WCRemAccessErr
-	}
 	s := status(d.Status)
 	if d.Op == verbs.OpBind && s == uabi.WCLocProtErr {
 		s = uabi.WCMWBindErr
 	}
 	return s
-}
-
-func accessRefused(d *verbs.Completion) bool {
-	const ofProtection, rdmap, ddp = 1, 0, 1 // RFC 5040 4.8: error type 1 of RDMAP is remote protection, of DDP tagged buffers
-	var why *verbs.Reason
-	if !errors.As(d.Err(), &why) || !why.ByPeer {
-		return false
-	}
-	t := why.Terminate
-	return t.Type == ofProtection && (t.Layer == rdmap || t.Layer == ddp)
 }
 
 // status is the status of Linux for one of the core.
@@ -68,7 +55,7 @@ func adapterStatus(d *verbs.Completion) uint32 {
 	case d.Status == verbs.StatusBaseBounds && d.Op == verbs.OpRecv && why.Allowed.Known && !why.Allowed.Tagged:
 		return uabi.WCLocLenErr
 	}
-	return status(d.Status)
+	return statusOf(d)
 }
 
 // remoteStatus goes by the code of the peer's Terminate Message (RFC 5040 4.8; IBA 9.9.2.4.2): the memory, the request itself, or the
