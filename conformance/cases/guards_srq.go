@@ -13,6 +13,7 @@ import (
 var guardsSRQ = []conformance.Case{
 	apiCase("6.3.8/limit-of-an-empty-queue", onHost(limitOfAnEmptyQueue), "RV-6.3.8-M5"),
 	apiCase("6.4.3.1/drips-while-another-waits", onHost(dripsWhileAnotherWaits), "R5042-6.4.3.1-M1"),
+	apiCase("6.4.3.1/grace-of-all-who-wait", onHost(graceOfAllWhoWait), "R5042-6.4.3.1-M1"),
 }
 
 // limitOfAnEmptyQueue has a message find no receive of a queue whose limit is armed: there are fewer than that.
@@ -48,4 +49,29 @@ func dripsWhileAnotherWaits(t *conformance.T, n *host) {
 	drips.raised(verbs.EventSRQStalled)
 	completes(t, drips.rq, drips.recvAs(verbs.StatusFlushed, 1)...)
 	require.Equal(t, verbs.StateRTS, waits.qp.State(), "the stream that waits")
+}
+
+// graceOfAllWhoWait has two streams wait for a receive because a third one holds the only one. It stalls, and the
+// program posts no other: when the time for that is over both end, not just the one that came first.
+func graceOfAllWhoWait(t *conformance.T, n *host) {
+	s := n.newSRQ(verbs.SRQConfig{StallTimeout: 4 * shortly})
+	n.receives(s, 1)
+	keeps, a, b := n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s}), n.link(verbs.QPConfig{SRQ: s})
+	keeps.send(untagged(moreUntagged, opSend, 0, 0, keeps.nextSend(), 0, []byte{1}))
+	eventually(t, func() bool { return s.Stats().Taken == 1 }, "the message has the receive")
+	u := a.peer.aSend([]byte{1}) // the first of either
+	a.send(u)
+	b.send(b.peer.aSend([]byte{1}))
+	keeps.terminated(0x0207, nil, false)
+	for _, l := range []*link{a, b} {
+		l.terminated(0x1202, u, false)
+		l.closesTo(verbs.StateError)
+	}
+	keeps.closesTo(verbs.StateError)
+	completes(t, keeps.rq, keeps.recvAs(verbs.StatusFlushed, 1)...)
+	want := []verbs.Event{
+		{ID: verbs.EventSRQStalled, QP: keeps.id}, {ID: verbs.EventRQMSNRange, QP: a.id}, {ID: verbs.EventRQMSNRange, QP: b.id},
+	}
+	require.ElementsMatch(t, want, []verbs.Event{n.events.next(), n.events.next(), n.events.next()})
+	n.quiet()
 }

@@ -1,10 +1,12 @@
 package cases
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +28,10 @@ var guardsWakeups = []conformance.Case{
 	apiCase("5.3/busy-one-of-two", onHost(busyOneOfTwo), "RV-5.3-M3"),
 	apiCase("8.1.1/bursts-without-a-look", onHost(burstsWithoutALook), "RV-8.1.1-M2"),
 	apiCase("6.2.1.2/after-the-last-message", onHost(afterTheLastMessage), "RV-6.2.1.2-M3"),
+	apiCase("8.2.2.2/local-fence-behind-memory", onHost(localFenceBehindMemory), "RV-8.2.2.2-M6"),
+	apiCase("6.2.2/behind-and-on-again", onHost(behindAndOnAgain), "RV-6.2.2-M4"),
+	apiCase("6.2.2.4/reset-below", onHost(resetBelow), "RV-6.2.2.4-M4"),
+	apiCase("8.2.5/contexts-in-turn", onHost(contextsInTurn), "RV-8.2.5-M9"),
 	apiCase("3.3/vi-peer-to-peer-early", viPeerToPeerEarly, "VT-3.3-M2"),
 }
 
@@ -135,22 +141,42 @@ func busyOneOfTwo(t *conformance.T, n *host) {
 	t.Fatalf("%d polls, each with something from one peer, and nothing from the other", most)
 }
 
-// burstsWithoutALook posts one burst after the other and never looks for what has completed: each leaves.
+// burstsWithoutALook posts one burst after the other and never looks for what has completed: each leaves. So do those
+// of the next queue pair, whose receives complete at the same CQ, when the one before it has gone.
 func burstsWithoutALook(t *conformance.T, n *host) {
-	const bursts, each = 24, 12
-	l := n.link(verbs.QPConfig{SendDepth: bursts * each})
-	for i := range counted(t, "burst %d", bursts) {
-		want, failed, req := make([][]byte, each), error(nil), l.aSend(0)
-		for k := range want {
-			want[k] = aSend(uint32(i*each+k+1), l.mr.Bytes()[:4])
-		}
-		for range want { // with nothing in between: or it is no burst
-			if _, err := l.qp.PostSend(req); err != nil {
-				failed = err
+	const bursts, each = 12, 12
+	rq := n.newCQ(8)
+	for range counted(t, "connection %d", 3) {
+		l := n.link(verbs.QPConfig{RecvCQ: rq, SendDepth: bursts * each})
+		for i := range counted(t, "burst %d", bursts) {
+			want, failed, req := make([][]byte, each), error(nil), l.aSend(0)
+			for k := range want {
+				want[k] = aSend(uint32(i*each+k+1), l.mr.Bytes()[:4])
 			}
+			for range want { // with nothing in between: or it is no burst
+				if _, err := l.qp.PostSend(req); err != nil {
+					failed = err
+				}
+			}
+			require.NoError(t, failed, "PostSQ")
+			l.expect(want...)
 		}
-		require.NoError(t, failed, "PostSQ")
-		l.expect(want...)
+		require.NoError(t, l.qp.Destroy())
+	}
+}
+
+// localFenceBehindMemory has nothing but a memory operation stand before an Invalidate with a Local Fence: no octet that
+// leaves, and no second post, brings it on.
+func localFenceBehindMemory(t *conformance.T, n *host) {
+	p := n.pages(2, 4096)
+	for kind := range inTurn(t, "behind a %v", []verbs.Op{verbs.OpBind, verbs.OpFastRegister}) {
+		l, gone, first := n.link(privileged), n.register(8, allRights), binds(n.newMW().BindRequest(n.mr, 0, 8, remoteRights, 1))
+		if kind == verbs.OpFastRegister {
+			first = fastRegister(n.allocated().WithKey(1), p.List(0, 64), 4096, allRights)
+		}
+		post(t, l.qp, first, verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: verbs.LocalFence})
+		completes(t, l.sq, l.sentAs(first.ID, kind, verbs.StatusSuccess), l.sentAs(2, verbs.OpInvalidate, verbs.StatusSuccess))
+		require.False(t, queried(t, gone).Valid)
 	}
 }
 
@@ -199,6 +225,115 @@ func afterTheLastMessage(t *conformance.T, n *host) {
 	post(t, l.qp, l.aSend(1))
 	l.expect(aSend(1, l.mr.Bytes()[:4]))
 	l.settled()
+}
+
+// upperConn is a connection over another, as TLS is.
+type upperConn struct {
+	net.Conn
+	below net.Conn
+}
+
+func (c *upperConn) NetConn() net.Conn { return c.below }
+
+// resetBelow takes a queue pair to Error whose connection is over another, which alone can be reset.
+func resetBelow(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{})
+	far, near := tcpPair(t)
+	l.joinOver(far, verbs.StreamConfig{Conn: &upperConn{near, near}, CRC: true})
+	l.settled()
+	l.modify(verbs.StateError)
+	l.endsAs(endReset, "FPDUs before the reset")
+	ends(t, l.qp, verbs.StateError)
+}
+
+// readConn is a connection that tells who reads it.
+type readConn struct {
+	net.Conn
+	reader atomic.Value // the name of a goroutine
+}
+
+func (c *readConn) Read(b []byte) (int, error) {
+	c.reader.CompareAndSwap(nil, thisGoroutine())
+	return c.Conn.Read(b)
+}
+
+// behindAndOnAgain has a queue pair fall so far behind what comes that nobody reads its connection, which is no socket,
+// any more: for want of a receive. With one it catches up.
+func behindAndOnAgain(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{GracefulReceive: true})
+	far, near := tcpPair(t)
+	c := &readConn{Conn: near}
+	l.joinOver(far, verbs.StreamConfig{Conn: c, CRC: true})
+	l.sendMessage(nil)
+	eventually(t, func() bool { return l.qp.Stats().ReceiveWaits > 0 }, "it waits for a receive")
+	const writes, each = 64, 32 << 10
+	at := l.mr.Remote(0)
+	data := fill(make([]byte, each), 3)
+	behind := l.fpdus(aWrite(uint32(at.STag), at.TO, data))
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for i := 0; i < writes && err == nil; i++ {
+			err = l.Raw(behind)
+		}
+		sent <- err
+	}()
+	eventually(t, func() bool {
+		who, _ := c.reader.Load().(string)
+		return stateOf(who) == "sync.Cond.Wait"
+	}, "it reads no more")
+	l.recv(1)
+	completes(t, l.rq, l.got(1, 0))
+	require.NoError(t, receive(t, sent, "there is room again, and nobody reads"))
+	l.settled()
+	same(t, data, l.mr.Bytes()[:each], "what was written")
+}
+
+// watched is a context that counts who is to be told of its end. It has none.
+type watched struct {
+	context.Context
+	done    chan struct{}
+	watches atomic.Int32
+}
+
+func (w *watched) Done() <-chan struct{} { return w.done }
+func (w *watched) Value(any) any         { return nil } // or it is taken for the one that it is made of
+
+// AfterFunc is what the context package calls of a context that is none of its own.
+func (w *watched) AfterFunc(func()) (stop func() bool) {
+	w.watches.Add(1)
+	var once sync.Once
+	return func() (stopped bool) {
+		once.Do(func() {
+			w.watches.Add(-1)
+			stopped = true
+		})
+		return stopped
+	}
+}
+
+// contextsInTurn waits with one context and the other, which live on. Neither comes to have more to tell, of as many
+// waits as there may be, and nothing when the CQ is gone.
+func contextsInTurn(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{RecvCQ: n.patient()})
+	both := [2]*watched{}
+	for i := range both {
+		both[i] = &watched{Context: t.Context(), done: make(chan struct{})}
+	}
+	for i := range counted(t, "wait %d", 8) {
+		ctx := both[i%2]
+		s := &scene{t: t, wait: func(context.Context) error { return waitOne(l.rq)(ctx) }}
+		a := s.sleeps()
+		require.Equal(t, int32(1), ctx.watches.Load(), "the context of the one that sleeps, told of one")
+		require.Zero(t, both[1-i%2].watches.Load(), "the other context")
+		l.recv(1)
+		l.sendMessage(nil)
+		a.wakes()
+	}
+	require.NoError(t, errors.Join(l.qp.Destroy(), l.rq.Destroy()))
+	for _, ctx := range both {
+		require.Zero(t, ctx.watches.Load(), "the CQ is gone")
+	}
 }
 
 // viPeerToPeerEarly has a request of the wrong kind wait for somebody: he who comes has it rejected, there and then.

@@ -22,6 +22,7 @@ var leaks = []conformance.Case{
 	apiCase("5.3.4/slots-of-an-srq", onHost(slotsOfAnSRQ), "RV-5.3.4-M4", "RV-6.3.7-M2"),
 	apiCase("5.3.1/overflow-frees-srq-slots", onHost(overflowFreesSlots), "RV-5.3.1-M6", "RV-6.3.7-M2"),
 	apiCase("7.9/pages-of-two-allocations", onHost(pagesOfTwoAllocations), "RV-7.6.2-M1", "RV-7.9-M8"),
+	apiCase("6.1.4/cqs-of-what-has-gone", onHost(cqsOfWhatHasGone), "RV-6.1.4-M2"),
 	apiCase("6.3.3/stream-that-waits-ends", streamThatWaitsEnds, "RV-6.3.3-M3", "RV-6.3.6-M3"),
 	apiCase("6.4.1/places-of-a-listener", onHost(placesOfAListener), "R5042-6.4.1-M1"),
 	apiCase("4.1/vi-waits-and-requests-end", viWaitsAndRequestsEnd, "VA-4.1-M1"),
@@ -106,6 +107,23 @@ func pagesOfTwoAllocations(t *conformance.T, n *host) {
 		go func() { freed <- free() }()
 		require.NoError(t, receive(t, freed, "it is not used, and cannot be freed"))
 	}
+}
+
+// cqsOfWhatHasGone destroys queue pairs that share a receive CQ, and the send CQ that each had of its own: what is
+// served for that receive CQ is what there was before.
+func cqsOfWhatHasGone(t *conformance.T, n *host) {
+	const served = "netpoll group: queue"
+	rq := n.newCQ(8)
+	stays := n.link(verbs.QPConfig{RecvCQ: rq})
+	before := t.Held()[served]
+	for range counted(t, "queue pair %d", 3) {
+		l := n.link(verbs.QPConfig{RecvCQ: rq})
+		require.Equal(t, before+1, t.Held()[served], "its send CQ")
+		notify(t, l.sq, verbs.NotifyNext)
+		succeed(t, l.qp.Destroy, l.sq.Destroy)
+		require.Equal(t, before, t.Held()[served], "its send CQ is gone")
+	}
+	stays.settled()
 }
 
 // streamThatWaitsEnds ends a stream that waits for a receive of an S-RQ: the queue is for others then.

@@ -144,6 +144,9 @@ func (g *Group) Count(tell inventory.Tell) {
 	tell(members, "socket")
 	tell(len(g.sockets)-len(g.free)-members, "slot")
 	tell(len(g.soon), "stream to drive")
+	if list := g.queues.Load(); g.open && list != nil { // they may stay behind its last stream
+		tell(len(*list), "queue")
+	}
 }
 
 // Serve says that streams of g complete to q.
