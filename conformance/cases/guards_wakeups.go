@@ -324,7 +324,7 @@ func contextsInTurn(t *conformance.T, n *host) {
 		ctx := both[i%2]
 		s := &scene{t: t, wait: func(context.Context) error { return waitOne(l.rq)(ctx) }}
 		a := s.sleeps()
-		require.Equal(t, int32(1), ctx.watches.Load(), "the context of the one that sleeps, told of one")
+		require.LessOrEqual(t, ctx.watches.Load(), int32(1), "the context of the one that sleeps") // 0: it looks by itself
 		require.Zero(t, both[1-i%2].watches.Load(), "the other context")
 		l.recv(1)
 		l.sendMessage(nil)
