@@ -1,6 +1,6 @@
 /* Ends that an InfiniBand adapter gives, of queue pairs that are brought up by hand: `ends MODE` prints "MODE: ok" and ends with 0, or
    says which line did not hold. Both ends of each connection are in this process. */
-#include "hand.h"
+#include "plain.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
 /* The asynchronous events of queue pairs, completion queues and shared receive queues, each as often as an adapter has it: `events`
    prints each as ibv_asyncwatch does, then "events: ok", and ends with 0, or says which line did not hold. */
-#include "hand.h"
+#include "plain.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 /* The extended verbs: `extended MODE HOST` prints "MODE: ok" and ends with 0, or says which line did not hold. */
 #define _GNU_SOURCE
-#include "byhand.h"
+#include "extended.h"
 
 #include <pthread.h>
 

@@ -1,19 +1,10 @@
 /* A program that is linked with no libibverbs: it opens that, and looks up what it calls, with and without a version. It has
    the extended verbs like any other. `lookup` prints "lookup: ok". */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "must.h"
 
-#define MUST(x)                                                                                                            \
-	do {                                                                                                               \
-		if (!(x)) {                                                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                                            \
-			exit(1);                                                                                           \
-		}                                                                                                          \
-	} while (0)
+#include <dlfcn.h>
+
 #define FIND(name) MUST((name##_ = (__typeof__(name) *)(version ? dlvsym(lib, #name, version) : dlsym(lib, #name))) && !dlerror())
 
 static void use(void *lib, const char *version)

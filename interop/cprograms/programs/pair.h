@@ -2,22 +2,12 @@
 #ifndef PAIR_H
 #define PAIR_H
 
-#include <errno.h>
+#include "must.h"
+
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define MUST(x)                                                                                                            \
-	do {                                                                                                               \
-		if (!(x)) {                                                                                                \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, strerror(errno));                           \
-			exit(1);                                                                                           \
-		}                                                                                                          \
-	} while (0)
 
 enum { DEPTH = 64, PORT = 7471 };
 
@@ -106,16 +96,6 @@ static bool try_send(struct rdma_cm_id *id, struct ibv_mr *mr, void *at, unsigne
 }
 
 static void send_(struct rdma_cm_id *id, struct ibv_mr *mr, void *at, unsigned n) { MUST(try_send(id, mr, at, n)); }
-
-static struct ibv_wc completion(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-	int n;
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	MUST(n == 1);
-	return wc;
-}
 
 /* Sends n messages of size octets from one end of p to the other, and compares. */
 static void traffic(struct pair *p, int n, unsigned size)

@@ -1,7 +1,7 @@
 /* Memory windows and parent domains, and both in children: `windows MODE HOST` prints "MODE: ok" and ends with 0, or says
    which line did not hold. */
 #define _GNU_SOURCE
-#include "byhand.h"
+#include "extended.h"
 
 #include <sys/wait.h>
 

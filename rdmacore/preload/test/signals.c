@@ -1,5 +1,6 @@
 /* Tests of how the preload library keeps a program's signal handlers out of the engine, with one that only counts: `make c-unit`. */
 #include "../../clib/ring.h"
+#include "check.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,14 +15,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(what)                                                                                                        \
-	do {                                                                                                               \
-		if (!(what)) {                                                                                             \
-			fprintf(stderr, "%s:%d: %s (errno %s)\n", __FILE__, __LINE__, #what, strerror(errno));             \
-			_exit(1);                                                                                          \
-		}                                                                                                          \
-	} while (0)
 
 /* engine.c has what they do. */
 enum { HANDLE = 102, POST_RINGS_AT = 114, POSTS, RAISE, INSIDE, OPEN, STACK, BROKEN, FOREIGN, STAY, LEAVE };
@@ -285,21 +278,12 @@ static void test_fork_in_handler(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-#define T(name) {#name, name}
+	static const struct test tests[] = {
 		T(test_new_thread), T(test_first_handler), T(test_waits), T(test_stack), T(test_jump), T(test_pipe), T(test_half_posted),
 		T(test_fork_in_handler),
 	};
 	fd = open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0);
-	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-		alarm(300); /* to what hangs */
-		tests[i].run();
-		printf("ok %s\n", tests[i].name);
-		fflush(stdout);
-	}
+	run_all(tests, sizeof tests / sizeof tests[0]);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* Tests of the preload library with an engine that only counts: `make c-unit`. The library's objects are linked in, so
    that sanitizers see them. */
 #include "../../clib/ring.h"
+#include "check.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -35,13 +36,6 @@
 #define UVERBS "/dev/infiniband/uverbs0"
 #define CM "/dev/infiniband/rdma_cm"
 
-#define CHECK(what)                                                                                                        \
-	do {                                                                                                               \
-		if (!(what)) {                                                                                             \
-			fprintf(stderr, "%s:%d: %s (errno %s)\n", __FILE__, __LINE__, #what, strerror(errno));             \
-			_exit(1);                                                                                          \
-		}                                                                                                          \
-	} while (0)
 #define FAILS(what, no) CHECK((errno = 0, (long)(what) == -1 && errno == (no)))
 
 int __xstat(int, const char *, struct stat *);
@@ -1072,11 +1066,7 @@ static void test_no_tree(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-#define T(name) {#name, name}
+	static const struct test tests[] = {
 		T(test_no_tree), T(test_no_engine), T(test_no_room), T(test_template), T(test_beginnings), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
 		T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
 		T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads),
@@ -1093,12 +1083,7 @@ int main(void)
 	for (size_t i = 0; i < sizeof children / sizeof children[0]; i++)
 		if (getenv(children[i].variable))
 			children[i].run();
-	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-		alarm(300); /* to what hangs */
-		tests[i].run();
-		printf("ok %s\n", tests[i].name);
-		fflush(stdout);
-	}
+	run_all(tests, sizeof tests / sizeof tests[0]);
 	generation(3);
 	puts("ok generation");
 	return 0;

@@ -1,5 +1,6 @@
 /* Tests of the extended verbs, on the engine of engine.c and the libibverbs of ibverbs.c. */
 #include "../verbs.h"
+#include "check.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -7,14 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#define CHECK(what)                                                                                                        \
-	do {                                                                                                               \
-		if (!(what)) {                                                                                             \
-			fprintf(stderr, "%s:%d: %s (errno %s)\n", __FILE__, __LINE__, #what, strerror(errno));             \
-			_exit(1);                                                                                          \
-		}                                                                                                          \
-	} while (0)
 
 extern struct fake {
 	const char *path;
@@ -466,11 +459,7 @@ static void test_look_up(void)
 
 int main(void)
 {
-	static const struct {
-		const char *name;
-		void (*run)(void);
-	} tests[] = {
-#define T(name) {#name, name}
+	static const struct test tests[] = {
 		T(test_cq), T(test_cq_threads), T(test_qp_table), T(test_qp_threads), T(test_builders), T(test_builder_errors), T(test_windows), T(test_domains), T(test_look_up),
 	};
 	alarm(300); /* to what hangs */
@@ -478,11 +467,7 @@ int main(void)
 	puts("ok test_open");
 	CHECK((context = ibv_open_device(NULL)));
 	last = (const unsigned char *)tell(LAST_AT, 0);
-	for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-		tests[i].run();
-		printf("ok %s\n", tests[i].name);
-		fflush(stdout);
-	}
+	run_all(tests, sizeof tests / sizeof tests[0]);
 	fake_close(context);
 	return 0;
 }

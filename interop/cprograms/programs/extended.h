@@ -1,24 +1,14 @@
 /* Queue pairs with the extended verbs, on libibverbs alone, whose two ends are in one process and are brought up by hand: for
    extended.c and windows.c. */
-#ifndef BYHAND_H
-#define BYHAND_H
+#ifndef EXTENDED_H
+#define EXTENDED_H
+
+#include "states.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <infiniband/verbs.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#define MUST(x)                                                                                                            \
-	do {                                                                                                               \
-		if (!(x)) {                                                                                                \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, strerror(errno));                       \
-			exit(1);                                                                                           \
-		}                                                                                                          \
-	} while (0)
 #define REFUSED(x, no) MUST((errno = 0, !(x)) && errno == (no))
 
 enum { SIZE = 4096, DEPTH = 64, QKEY = 0x1234 };
@@ -67,9 +57,14 @@ static inline void make(struct end *e, enum ibv_qp_type type)
 	MUST(e->x = ibv_qp_to_qp_ex(e->qp));
 	MUST(posix_memalign((void **)&e->memory, 4096, SIZE) == 0);
 	memset(e->memory, 0, SIZE);
-	MUST(e->mr = ibv_reg_mr(e->pd, e->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND));
-	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
-	MUST(ibv_modify_qp(e->qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)) == 0);
+	MUST(e->mr = ibv_reg_mr(e->pd, e->memory, SIZE, IBV_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS | IBV_ACCESS_MW_BIND));
+	if (type == IBV_QPT_RC) {
+		bring_to_init(e->qp);
+		return;
+	}
+	struct ibv_qp_attr init = to_init();
+	init.qkey = QKEY;
+	bring(e->qp, init, (INIT_MASK & ~IBV_QP_ACCESS_FLAGS) | IBV_QP_QKEY);
 }
 
 static inline struct ibv_ah_attr to_self(void)
@@ -82,15 +77,11 @@ static inline struct ibv_ah_attr to_self(void)
 /* Both are changed to RTR, and then to RTS. */
 static inline void up(struct end *a, struct end *b)
 {
-	struct end *ends[2] = {a, b};
-	for (int i = 0; i < 2; i++) {
-		struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .dest_qp_num = ends[!i]->qp->qp_num, .max_dest_rd_atomic = 4, .min_rnr_timer = 12, .ah_attr = to_self()};
-		MUST(ibv_modify_qp(ends[i]->qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
-	}
-	for (int i = 0; i < 2; i++) {
-		struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
-		MUST(ibv_modify_qp(ends[i]->qp, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
-	}
+	union ibv_gid gid = to_self().grh.dgid;
+	bring_to_rtr(a->qp, &gid, b->qp->qp_num, retries);
+	bring_to_rtr(b->qp, &gid, a->qp->qp_num, retries);
+	bring_to_rts(a->qp, retries);
+	bring_to_rts(b->qp, retries);
 }
 
 static inline void destroy(struct end *e)

@@ -1,20 +1,8 @@
-/* Queue pairs that are brought up by hand, with ibv_modify_qp, for ends.c. */
-#ifndef HAND_H
-#define HAND_H
+/* Queue pairs with the plain verbs, brought up by hand, for ends.c and events.c. */
+#ifndef PLAIN_H
+#define PLAIN_H
 
-#include <errno.h>
-#include <infiniband/verbs.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define MUST(x)                                                                                                            \
-	do {                                                                                                               \
-		if (!(x)) {                                                                                                \
-			fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #x, strerror(errno));                           \
-			exit(1);                                                                                           \
-		}                                                                                                          \
-	} while (0)
+#include "states.h"
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -52,54 +40,18 @@ static void create_with(struct end *e, struct ibv_srq *srq)
 	};
 	e->srq = srq;
 	MUST(e->qp = ibv_create_qp(pd, &attr));
-	MUST(e->mr = ibv_reg_mr(pd, e->text, sizeof e->text, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+	MUST(e->mr = ibv_reg_mr(pd, e->text, sizeof e->text, IBV_ACCESS_LOCAL_WRITE | REMOTE_RIGHTS));
 }
 
 static inline void create(struct end *e) { create_with(e, NULL); }
 
 static void destroy(struct end *e) { MUST(ibv_destroy_qp(e->qp) == 0 && ibv_destroy_cq(e->cq) == 0 && ibv_dereg_mr(e->mr) == 0); }
 
-/* What the two changes behind INIT say of lost packets and of a receiver without receives. */
-struct patience {
-	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
-};
-
-static const struct patience retries = {.timeout = 14, .retry_cnt = 3, .rnr_retry = 7, .min_rnr_timer = 12};
-
-static struct ibv_qp_attr to_init(void)
-{
-	return (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-	};
-}
-
-enum {
-	INIT_MASK = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
-	RTR_MASK = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-	RTS_MASK = IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-};
-
-static struct ibv_qp_attr to_rtr(const union ibv_gid *to, uint32_t qpn, struct patience p)
-{
-	return (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .max_dest_rd_atomic = 1, .min_rnr_timer = p.min_rnr_timer,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = *to, .hop_limit = 1}},
-	};
-}
-
-static struct ibv_qp_attr to_rts(struct patience p)
-{
-	return (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = p.timeout, .retry_cnt = p.retry_cnt, .rnr_retry = p.rnr_retry, .max_rd_atomic = 1,
-	};
-}
-
 static void up_to(struct end *e, const union ibv_gid *to, uint32_t qpn, struct patience p)
 {
-	struct ibv_qp_attr init = to_init(), rtr = to_rtr(to, qpn, p), rts = to_rts(p);
-	MUST((errno = ibv_modify_qp(e->qp, &init, INIT_MASK)) == 0);
-	MUST((errno = ibv_modify_qp(e->qp, &rtr, RTR_MASK)) == 0);
-	MUST((errno = ibv_modify_qp(e->qp, &rts, RTS_MASK)) == 0);
+	bring_to_init(e->qp);
+	bring_to_rtr(e->qp, to, qpn, p);
+	bring_to_rts(e->qp, p);
 }
 
 static void up(struct end *e, struct end *peer, struct patience p) { up_to(e, &gid, peer->qp->qp_num, p); }
@@ -131,16 +83,6 @@ static void post_send(struct end *e, uint64_t id, unsigned flags)
 	struct ibv_sge sge = {(uintptr_t)e->text, 8, e->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags}, *bad;
 	MUST((errno = ibv_post_send(e->qp, &wr, &bad)) == 0);
-}
-
-static struct ibv_wc completion(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-	int n;
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		;
-	MUST(n == 1);
-	return wc;
 }
 
 /* A message goes from one end to the other. */
