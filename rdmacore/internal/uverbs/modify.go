@@ -37,6 +37,9 @@ func init() {
 
 // current is the state that a program sees: that of the stream if there is one, else what it set.
 func (q *QP) current(s verbs.State) uint8 {
+	if q.state == uabi.QPSErr { // the program has said so; with the RoCE presentation the stream takes its time to end (fail)
+		return uabi.QPSErr
+	}
 	if q.ending.closed && !q.ending.told && q.discreet() {
 		return uabi.QPSRTS
 	}

@@ -102,9 +102,9 @@ func TestAttributes(t *testing.T) {
 // TestTake: once, until RESET; and who has taken it is told of the beginning of rdma_disconnect.
 func TestTake(t *testing.T) {
 	for name, c := range map[string]struct {
-		roce         bool
-		to, unjoined uint8
-	}{"iwarp": {false, uabi.QPSSQD, uabi.QPSInit}, "roce": {true, uabi.QPSErr, uabi.QPSReset}} {
+		roce                 bool
+		to, ending, unjoined uint8
+	}{"iwarp": {false, uabi.QPSSQD, uabi.QPSRTS, uabi.QPSInit}, "roce": {true, uabi.QPSErr, uabi.QPSErr, uabi.QPSReset}} {
 		t.Run(name, func(t *testing.T) {
 			a, _ := pair(t, Config{RoCE: c.roce}, allRights)
 			e := &ended{}
@@ -113,6 +113,7 @@ func TestTake(t *testing.T) {
 			assert.EqualValues(t, uabi.QPSRTS, a.query().QPState, "the stream's")
 			require.NoError(t, a.to(c.to))
 			assert.Equal(t, 1, e.n)
+			assert.EqualValues(t, c.ending, a.query().QPState, "while the stream is there still")
 			require.NoError(t, a.to(uabi.QPSReset))
 			assert.EqualValues(t, c.unjoined, a.query().QPState, "an RNIC tells INIT for RESET")
 			assert.NoError(t, a.verbs().Take(e), "after RESET")
