@@ -30,6 +30,27 @@ func free(t *testing.T) {
 	clear(held)
 }
 
+// TestGoroutine: the number is the one that a trace has, at any depth, on any goroutine.
+func TestGoroutine(t *testing.T) {
+	var deep func(n int) uint64
+	deep = func(n int) uint64 {
+		if n == 0 {
+			return goroutine()
+		}
+		return deep(n - 1)
+	}
+	seen := make(map[uint64]bool)
+	for range 100 {
+		on(func() {
+			n := told()
+			assert.Equal(t, n, goroutine())
+			assert.Equal(t, n, deep(1000), "its stack has moved")
+			assert.False(t, seen[n])
+			seen[n] = true
+		})
+	}
+}
+
 type locks struct {
 	done Mutex[Done]
 	cq   Mutex[CQ]

@@ -101,22 +101,6 @@ func dropped(g uint64, at uintptr) bool {
 // nameOf is the name of a class.
 func nameOf[C any]() string { return reflect.TypeFor[C]().Name() }
 
-// traces are buffers for goroutine.
-var traces = sync.Pool{New: func() any { return new([32]byte) }}
-
-// goroutine is the number of the one that calls. Go says it in a trace of the stack only: "goroutine 12 [running]:".
-func goroutine() (number uint64) {
-	b := traces.Get().(*[32]byte)
-	defer traces.Put(b)
-	for _, c := range b[len("goroutine "):runtime.Stack(b[:], false)] {
-		if c < '0' || c > '9' {
-			break
-		}
-		number = 10*number + uint64(c-'0')
-	}
-	return number
-}
-
 // place is where a lock is asked for: the callers, the innermost first, 0 behind the last.
 type place [8]uintptr
 
