@@ -56,8 +56,9 @@ test: ## run the tests, in random order
 test32: ## run the tests as a 32-bit program, which an amd64 Linux runs as it is
 	GOARCH=386 CGO_ENABLED=0 $(GO) test -shuffle=on $(GOTESTFLAGS) work
 
+# Each program under the race detector sleeps for a second before it exits, unless it is told not to: tests start hundreds.
 race: ## run the tests under the race detector (needs a C compiler)
-	$(GO) test -race -shuffle=on $(GOTESTFLAGS) work
+	GORACE="atexit_sleep_ms=20 $$GORACE" $(GO) test -race -shuffle=on $(GOTESTFLAGS) work
 
 # Without -race: the checker has a mutex of its own, which each of the locks goes through. The race detector would take that for
 # an order between goroutines, and miss races.
