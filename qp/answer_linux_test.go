@@ -44,14 +44,14 @@ func TestAnswerBreaksOff(t *testing.T) {
 			b := tx.batch
 			moved := 0
 			if tt.sent > 0 {
-				b.seal()
-				head, payload := b.pieces[0], b.pieces[1]
-				tail := b.pieces[2][:b.ends[0]-len(head)-len(payload)]
-				first := *b
-				first.pieces, first.size = [][]byte{head, payload, tail}, b.ends[0]
-				n, out := tx.llp.write(&first)
-				require.Equal(t, ioDone, out)
-				b.advance(n)
+				b.Seal()
+				pieces := b.Next()
+				head, payload := pieces[0], pieces[1]
+				tail := pieces[2][:b.ends[0]-len(head)-len(payload)]
+				n, err := tx.llp.conn.TryWrite([][]byte{head, payload, tail}, b.ends[0])
+				require.NoError(t, err)
+				require.Equal(t, b.ends[0], n)
+				b.Advance(n)
 				moved = len(payload)
 			}
 			require.NoError(t, r.tab.Deallocate(source.STag))

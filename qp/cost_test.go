@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/gather"
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/rdmap"
@@ -29,26 +30,24 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// footprint is what a batch takes by itself.
-func (b *batch) footprint() int {
-	return cap(b.arena) + cap(b.pieces)*int(unsafe.Sizeof([]byte(nil))) +
-		cap(b.holds)*int(unsafe.Sizeof(holding{})) + cap(b.ends)*int(unsafe.Sizeof(0))
+// footprint is what a batch takes by itself, with room for so many pieces of memory.
+func (b *batch) footprint(pieces int) int {
+	return b.Footprint(pieces) + cap(b.ends)*int(unsafe.Sizeof(0))
 }
 
 // TestCostOfABatch: what a stream holds of its own for a peer that does not read.
 func TestCostOfABatch(t *testing.T) {
 	b := batches.New().(*batch)
 	if unsafe.Sizeof(0) == 8 {
-		require.Equal(t, 599, kib(b.footprint()))
+		require.Equal(t, 599, kib(b.footprint(0)))
 	}
 	const smallest = 20 // octets of an FPDU: an empty tagged segment
-	for !b.full(batchBytes) {
-		b.arena = append(b.arena, make([]byte, smallest)...)
-		b.copied(len(b.arena) - smallest)
+	for !b.Full(batchBytes) {
+		b.Arena = append(b.Arena, make([]byte, smallest)...)
+		b.framed(len(b.Arena) - smallest)
 	}
-	b.holds = append(b.holds, make([]holding, maxPieces)...)
-	require.LessOrEqual(t, kib(b.footprint()), 900)
-	require.LessOrEqual(t, len(b.arena)+mpa.MinBuffer, arenaBytes+smallest, "one FPDU more would fit")
+	require.LessOrEqual(t, kib(b.footprint(gather.MaxPieces)), 900)
+	require.LessOrEqual(t, len(b.Arena)+mpa.MinBuffer, arenaBytes+smallest, "one FPDU more would fit")
 }
 
 // TestCostOfAnUnfinishedFPDU: a receive buffer, given back as soon as nothing is in it. Beside

@@ -17,7 +17,7 @@ func (t *transmitter) frame(b *batch) streamFault {
 	defer held.release()
 	for {
 		hdr, n, last := t.header()
-		before := b.size
+		before := b.Size()
 		var f stag.AccessFault
 		switch {
 		case !t.framer.Plain():
@@ -33,13 +33,13 @@ func (t *transmitter) frame(b *batch) streamFault {
 		if t.traced {
 			t.traceSent(hdr, n)
 		}
-		t.pos += uint64(b.size - before)
+		t.pos += uint64(b.Size() - before)
 		t.msg.off += uint64(n)
 		t.count.ops.segment(t.msg.op, uint64(n), last)
 		if last {
 			t.endMessage()
 		}
-		if last || b.full(t.tuning.Batch) {
+		if last || b.Full(t.tuning.Batch) {
 			return noFault
 		}
 	}
@@ -55,18 +55,18 @@ func (t *transmitter) gathers(n int) bool {
 // frameGathered adds an FPDU whose payload, n octets, is not copied. Like the two below
 // it adds nothing if memory was revoked or has vanished: see stag.Ref.Lost.
 func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.AccessFault {
-	before, from := b.mark(), len(b.arena)
-	b.arena = t.framer.AppendHead(b.arena, hdr, n)
-	b.size += len(b.arena) - from
+	before, from := b.Mark(), len(b.Arena)
+	b.Arena = t.framer.AppendHead(b.Arena, hdr, n)
+	b.Copied(from)
 	if f := t.pieces(b, uint64(n)); f != stag.OK {
-		b.rollback(before)
+		b.Rollback(before)
 		return f
 	}
-	from = len(b.arena)
-	b.arena = mpa.AppendTail(b.arena, len(hdr)+n)
-	b.copied(from)
+	from = len(b.Arena)
+	b.Arena = mpa.AppendTail(b.Arena, len(hdr)+n)
+	b.framed(from)
 	if t.msg.kind == fromIRRQ {
-		b.answers = append(b.answers, answer{*t.irrq.first(), t.refs[0], t.msg.off, b.size})
+		b.answers = append(b.answers, answer{*t.irrq.first(), t.refs[0], t.msg.off, b.Size()})
 	}
 	return stag.OK
 }
@@ -74,30 +74,30 @@ func (t *transmitter) frameGathered(b *batch, hdr []byte, n int) stag.AccessFaul
 // frameCopied adds an FPDU with a copy of the payload, whose memory it leaves held. The CRC is that of the
 // copy, and made with it.
 func (t *transmitter) frameCopied(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
-	from := len(b.arena)
-	b.arena = t.framer.AppendHead(b.arena, hdr, n)
-	at := len(b.arena)
-	b.arena = b.arena[:at+n]
-	sum := t.beginSum(b.arena[from:at], n)
-	if f := t.copyOut(b.arena[at:], &sum, held); f != stag.OK {
-		b.arena = b.arena[:from]
+	from := len(b.Arena)
+	b.Arena = t.framer.AppendHead(b.Arena, hdr, n)
+	at := len(b.Arena)
+	b.Arena = b.Arena[:at+n]
+	sum := t.beginSum(b.Arena[from:at], n)
+	if f := t.copyOut(b.Arena[at:], &sum, held); f != stag.OK {
+		b.Arena = b.Arena[:from]
 		return f
 	}
-	b.arena = t.finishSum(b.arena, from, sum)
-	b.copied(from)
+	b.Arena = t.finishSum(b.Arena, from, sum)
+	b.framed(from)
 	return stag.OK
 }
 
 // frameMarked adds an FPDU with markers in it. The payload is copied before they come
 // between.
 func (t *transmitter) frameMarked(b *batch, hdr []byte, n int, held *holder) stag.AccessFault {
-	from := len(b.arena)
+	from := len(b.Arena)
 	b.marked = slices.Grow(b.marked[:0], n)[:n]
 	if f := t.copyOut(b.marked, &sum{}, held); f != stag.OK {
 		return f
 	}
-	b.arena = t.framer.AppendFPDU(b.arena, hdr, b.marked)
-	b.copied(from)
+	b.Arena = t.framer.AppendFPDU(b.Arena, hdr, b.marked)
+	b.framed(from)
 	return stag.OK
 }
 
@@ -151,7 +151,7 @@ func (t *transmitter) copyOut(dst []byte, s *sum, held *holder) stag.AccessFault
 func (t *transmitter) pieces(b *batch, n uint64) stag.AccessFault {
 	for n > 0 {
 		ref, off, k := t.take(n)
-		if k > 0 && !b.memory(ref, off, k) {
+		if k > 0 && !b.Memory(ref, off, k) {
 			return ref.Lost()
 		}
 		n -= k
@@ -228,7 +228,7 @@ func (t *transmitter) frameShorts(b *batch) {
 	var held holder // from one message to the next: all this is one copy
 	defer held.release()
 	pos, tail := t.next, sq.tail.Load()
-	for ; pos != tail && !b.full(t.tuning.Batch) && t.irrq.len() == 0; pos++ {
+	for ; pos != tail && !b.Full(t.tuning.Batch) && t.irrq.len() == 0; pos++ {
 		e := sq.at(pos)
 		if !e.plain || int64(e.length) > t.short || e.op.IsExtension() && !t.s.extensions {
 			break
@@ -254,56 +254,56 @@ func (t *transmitter) frameShorts(b *batch) {
 // frameShort appends the messages of an element, of one segment each, whose memory is
 // held. It reports false, having done nothing, if that has vanished.
 func (t *transmitter) frameShort(b *batch, e *sqe, ref stag.Ref) bool {
-	from, immediate := len(b.arena), e.op.IsImmediate()
+	from, immediate := len(b.Arena), e.op.IsImmediate()
 	if (!immediate || e.op.IsWrite()) && !t.frameShortPayload(b, e, ref) {
 		return false
 	}
 	if immediate {
 		t.frameShortImmediate(b, e)
 	}
-	t.pos += uint64(len(b.arena) - from)
+	t.pos += uint64(len(b.Arena) - from)
 	e.end = t.pos
 	return true
 }
 
 func (t *transmitter) frameShortImmediate(b *batch, e *sqe) {
-	from := len(b.arena)
+	from := len(b.Arena)
 	e.msn = t.sendMSN.Next()
-	b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+rdmap.ImmediateSize)
-	b.arena = ddp.AppendUntagged(b.arena, true, rdmap.Control(sendOpcodes[e.op]), 0, ddp.QNSend, e.msn, 0)
-	b.arena = rdmap.AppendImmediate(b.arena, e.immediate)
-	b.arena = t.framer.Finish(b.arena, from)
-	b.copied(from)
+	b.Arena = t.framer.AppendLength(b.Arena, ddp.UntaggedHeader+rdmap.ImmediateSize)
+	b.Arena = ddp.AppendUntagged(b.Arena, true, rdmap.Control(sendOpcodes[e.op]), 0, ddp.QNSend, e.msn, 0)
+	b.Arena = rdmap.AppendImmediate(b.Arena, e.immediate)
+	b.Arena = t.framer.Finish(b.Arena, from)
+	b.framed(from)
 	t.count.ops.segment(sendOpcodes[e.op], 0, true)
 	if t.traced {
-		t.traceSent(b.arena[from+lengthSize:], 0)
+		t.traceSent(b.Arena[from+lengthSize:], 0)
 	}
 }
 
 // frameShortPayload is frameShort for a Send or RDMA Write.
 func (t *transmitter) frameShortPayload(b *batch, e *sqe, ref stag.Ref) bool {
-	from, n, msn, op := len(b.arena), int(e.length), t.sendMSN, rdmap.Write
+	from, n, msn, op := len(b.Arena), int(e.length), t.sendMSN, rdmap.Write
 	if e.op.IsWrite() {
-		b.arena = t.framer.AppendLength(b.arena, ddp.TaggedHeader+n)
-		b.arena = ddp.AppendTagged(b.arena, true, rdmap.Control(op), uint32(e.remote.STag), e.remote.TO)
+		b.Arena = t.framer.AppendLength(b.Arena, ddp.TaggedHeader+n)
+		b.Arena = ddp.AppendTagged(b.Arena, true, rdmap.Control(op), uint32(e.remote.STag), e.remote.TO)
 	} else {
 		op = sendOpcodes[e.op]
-		b.arena = t.framer.AppendLength(b.arena, ddp.UntaggedHeader+n)
+		b.Arena = t.framer.AppendLength(b.Arena, ddp.UntaggedHeader+n)
 		e.msn = t.sendMSN.Next()
-		b.arena = ddp.AppendUntagged(b.arena, true, sendControl(op, e.flags&wr.WithImmediate != 0), e.untaggedField(), ddp.QNSend, e.msn, 0)
+		b.Arena = ddp.AppendUntagged(b.Arena, true, sendControl(op, e.flags&wr.WithImmediate != 0), e.untaggedField(), ddp.QNSend, e.msn, 0)
 	}
-	at := len(b.arena)
-	b.arena = b.arena[:at+n]
-	sum := t.beginSum(b.arena[from:at], n)
-	if n > 0 && !sum.copyHeld(ref, b.arena[at:], 0, false) {
-		b.arena, t.sendMSN = b.arena[:from], msn
+	at := len(b.Arena)
+	b.Arena = b.Arena[:at+n]
+	sum := t.beginSum(b.Arena[from:at], n)
+	if n > 0 && !sum.copyHeld(ref, b.Arena[at:], 0, false) {
+		b.Arena, t.sendMSN = b.Arena[:from], msn
 		return false
 	}
-	b.arena = t.finishSum(b.arena, from, sum)
-	b.copied(from)
+	b.Arena = t.finishSum(b.Arena, from, sum)
+	b.framed(from)
 	t.count.ops.segment(op, uint64(n), true)
 	if t.traced {
-		t.traceSent(b.arena[from+lengthSize:], n)
+		t.traceSent(b.Arena[from+lengthSize:], n)
 	}
 	return true
 }

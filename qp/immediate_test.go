@@ -296,7 +296,7 @@ func TestWriteImmediateHalfOut(t *testing.T) {
 		require.Equal(t, noFault, tx.frame(b))
 		require.Equal(t, rdmap.Immediate, tx.msg.op, "the Write is framed, and its Immediate Data is next")
 		tx.batch = b
-		tx.written.Add(uint64(b.size)) // as if the LLP had taken it
+		tx.written.Add(uint64(b.Size())) // as if the LLP had taken it
 		r.s.completeSQ()
 		require.Empty(t, r.all(r.scq))
 		tx.written.Store(0)

@@ -37,14 +37,16 @@ func (l *llp) init(c net.Conn, wear func(work string)) (err error) {
 
 // write sends what is left of b, and stops when the LLP takes no more.
 func (l *llp) write(b *batch) (total int, out outcome) {
-	b.seal()
-	for !b.empty() {
-		if !b.hold() {
+	b.Seal()
+	for !b.Empty() {
+		octets, held := b.Hold()
+		if octets < b.Size() {
+			held.Release()
 			return total, ioRevoked
 		}
-		n, err := l.conn.TryWrite(b.pieces[b.gone:], b.size-b.sent)
-		b.release()
-		b.advance(n)
+		n, err := l.conn.TryWrite(b.Next(), octets-b.Sent())
+		held.Release()
+		b.Advance(n)
 		total += n
 		switch {
 		case err == nil:

@@ -36,9 +36,9 @@ func TestResetSeenByEither(t *testing.T) {
 			write := func() outcome {
 				for {
 					b := newBatch()
-					at := len(b.arena)
-					b.arena = append(b.arena, 1)
-					b.copied(at)
+					at := len(b.Arena)
+					b.Arena = append(b.Arena, 1)
+					b.framed(at)
 					_, out := l.write(b)
 					b.free()
 					if out != ioDone { // the RST may be on its way

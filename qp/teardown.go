@@ -118,9 +118,9 @@ func (t *transmitter) sendTerminate(c cause) bool {
 	hdr := ddp.AppendUntagged(nil, true, rdmap.Control(rdmap.Terminate), 0, ddp.QNTerminate, 1, 0)
 	b := newBatch()
 	defer b.free()
-	from := len(b.arena)
-	b.arena = t.framer.AppendFPDU(b.arena, hdr, c.terminate)
-	b.copied(from)
+	from := len(b.Arena)
+	b.Arena = t.framer.AppendFPDU(b.Arena, hdr, c.terminate)
+	b.framed(from)
 	if t.traced {
 		t.traceSent(hdr, len(c.terminate))
 	}

@@ -243,7 +243,7 @@ func (t *transmitter) fill() (ran int, filled bool) {
 		t.measure()
 	}
 	b := newBatch()
-	for !b.full(t.tuning.Batch) && ran < maxMemory {
+	for !b.Full(t.tuning.Batch) && ran < maxMemory {
 		if t.msg.kind == noMessage {
 			if t.frameShorts(b); t.nothing() {
 				break
@@ -266,7 +266,7 @@ func (t *transmitter) fill() (ran int, filled bool) {
 			break
 		}
 	}
-	if b.size == 0 {
+	if b.Size() == 0 {
 		b.free()
 		return ran, false
 	}

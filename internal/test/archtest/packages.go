@@ -105,11 +105,15 @@ var packages = []group{
 			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
 			"internal/crc32c internal/inventory internal/lockorder internal/safecopy wr",
 		},
+		{
+			"internal/gather", "what goes to a connection in one write: octets of its own, and registered memory where it is",
+			"stag",
+		},
 	}},
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/crc32c internal/inventory internal/lockorder internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
+			"ddp internal/cq internal/crc32c internal/gather internal/inventory internal/lockorder internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
@@ -139,7 +143,7 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
+			"internal/gather internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",

@@ -54,16 +54,16 @@ func (e *Endpoint) readDirect(space []byte) (n int, err error) {
 // push sends as much of b as the connection takes. ErrAgain says that the rest would have to wait, errRevoked that the
 // memory of what is next is gone.
 func (e *Endpoint) push(b *batch) error {
-	for !b.empty() {
-		limit, holds := b.hold()
+	for !b.Empty() {
+		limit, held := b.Hold()
 		limit = b.upTo(limit)
-		if limit <= b.sent {
-			release(holds)
+		if limit <= b.Sent() {
+			held.Release()
 			return errRevoked
 		}
-		n, err := e.conn.TryWrite(b.pieces[b.gone:], limit-b.sent)
-		release(holds)
-		b.advance(n)
+		n, err := e.conn.TryWrite(b.Next(), limit-b.Sent())
+		held.Release()
+		b.Advance(n)
 		if err != nil {
 			return err
 		}

@@ -170,9 +170,9 @@ func (e *Endpoint) pump() (left bool) {
 		if t.b == nil && !e.refill() {
 			return false
 		}
-		before := t.b.sent
+		before := t.b.Sent()
 		err := e.write(t.b)
-		budget -= t.b.sent - before
+		budget -= t.b.Sent() - before
 		if err == errRevoked { //nolint:errorlint // it is made here and not wrapped
 			err = e.pad(t.b)
 		}
@@ -184,7 +184,7 @@ func (e *Endpoint) pump() (left bool) {
 			return false
 		case err != nil:
 			return true
-		case t.b.empty():
+		case t.b.Empty():
 			t.b.free()
 			t.b = nil
 		}
@@ -205,12 +205,12 @@ func (e *Endpoint) refill() bool {
 	}
 	t := &e.tx
 	t.b = newBatch()
-	if e.fill(t.b); t.b.size == 0 {
+	if e.fill(t.b); t.b.Size() == 0 {
 		t.b.free()
 		t.b = nil
 		return false
 	}
-	t.b.seal()
+	t.b.Seal()
 	return true
 }
 
@@ -218,7 +218,7 @@ func (e *Endpoint) refill() bool {
 // out why: the peer may have said so.
 func (e *Endpoint) breakOff() {
 	t := &e.tx
-	t.dead, t.torn = true, t.b.boundary() != t.b.sent
+	t.dead, t.torn = true, t.b.boundary() != t.b.Sent()
 	t.impatient = time.AfterFunc(e.patience(), func() {
 		if e.ownReader() {
 			e.lose(os.ErrDeadlineExceeded)

@@ -68,14 +68,14 @@ func padAt(t *testing.T, op Op, cut, size, head, payload, n int) {
 
 	b := newBatch()
 	fillInPlace(e, b)
-	require.Equal(t, size+segment.SegmentHeader, b.size)
-	b.seal()
+	require.Equal(t, size+segment.SegmentHeader, b.Size())
+	b.Seal()
 	stream := make([]byte, 0, size)
-	for _, p := range b.pieces {
+	for _, p := range b.Next() {
 		stream = append(stream, p...)
 	}
 	stream = stream[:cut]
-	b.advance(cut)
+	b.Advance(cut)
 	require.NoError(t, table.Deallocate(info.STag))
 	for i := range buf {
 		buf[i] = 0x55
@@ -157,7 +157,7 @@ func TestAnswerFailsOnce(t *testing.T) {
 			b.add(&s, false, true)
 			e.framed(&s)
 		}
-		b.seal()
+		b.Seal()
 		writeAll(e, b)
 		require.True(t, e.ended)
 		require.Equal(t, CauseInbound, e.cause)

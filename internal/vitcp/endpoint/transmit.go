@@ -87,7 +87,7 @@ func (e *Endpoint) fill(b *batch) {
 		b.add(&s, e.tx.crc, e.tx.inPlace)
 		e.mu.Lock()
 		e.framed(&s)
-		if b.full() {
+		if b.Full(batchOctets) {
 			break
 		}
 	}

@@ -30,10 +30,10 @@ func (e *Endpoint) write(b *batch) error {
 // writeRest sends the segment that has begun to leave when the end came. If the program has closed the connection it waits
 // for nothing.
 func (e *Endpoint) writeRest(b *batch, wait bool) {
-	b.seal()
+	b.Seal()
 	for {
 		b.truncate(b.boundary())
-		if b.empty() {
+		if b.Empty() {
 			return
 		}
 		err := e.write(b)
@@ -49,7 +49,7 @@ func (e *Endpoint) writeRest(b *batch, wait bool) {
 			err = e.pad(b)
 		}
 		if err != nil {
-			e.tx.torn = b.boundary() != b.sent
+			e.tx.torn = b.boundary() != b.Sent()
 			return
 		}
 	}
@@ -67,10 +67,10 @@ func (e *Endpoint) patience() time.Duration {
 func (e *Endpoint) account(b *batch) {
 	for b.known < len(b.marks) {
 		m := &b.marks[b.known]
-		if m.start >= b.sent {
+		if m.start >= b.Sent() {
 			break
 		}
-		whole := m.end <= b.sent
+		whole := m.end <= b.Sent()
 		if m.kind == segRequest && m.idx >= e.sq.head {
 			e.departed(*e.sq.at(m.idx), m, whole)
 		}
@@ -136,25 +136,24 @@ func (e *Endpoint) blame(number uint32, code segment.ErrorCode) {
 // behind it.
 func (e *Endpoint) pad(b *batch) error {
 	i := b.known
-	for b.marks[i].end <= b.sent {
+	for b.marks[i].end <= b.Sent() {
 		i++
 	}
 	m := b.marks[i]
 	s := m.outgoing
-	b.truncate(b.sent)
-	if m.start < b.sent {
+	b.truncate(b.Sent())
+	if m.start < b.Sent() {
 		if m.Last() {
 			e.spoil(&s, true)
 			return errRevoked
 		}
-		b.pieces = append(b.pieces, zeros[:m.end-b.sent])
-		b.size = m.end
+		b.Constant(zeros[:m.end-b.Sent()])
 		s.Offset += uint32(s.n)
 	}
 	s.abandon()
 	s.told = true
 	b.frame(&s, false, false)
-	b.seal()
+	b.Seal()
 	e.spoil(&s, false)
 	return nil
 }
