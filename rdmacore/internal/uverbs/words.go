@@ -39,11 +39,20 @@ var terms = map[string]string{
 	"RegionConfig.QP": "the queue pair of the region", "SharedConfig.Existing": "the region given",
 	"FeatureBlockMode": "block mode", "FeatureSRQ": "shared receive queues", "WithImmediate": "IBV_WR_SEND_WITH_IMM",
 	"AllocatePages": "buffer", "FMR": "Fast-Register",
-	"leave out QPConfig.NoInboundWrite":                  "set IBV_ACCESS_REMOTE_WRITE in qp_access_flags",
-	"leave out QPConfig.NoInboundRead":                   "set IBV_ACCESS_REMOTE_READ in qp_access_flags",
-	"leave out QPConfig.NoInboundAtomic":                 "set IBV_ACCESS_REMOTE_ATOMIC in qp_access_flags",
-	"leave out NoInboundRead and NoInboundAtomic":        "set IBV_ACCESS_REMOTE_READ and IBV_ACCESS_REMOTE_ATOMIC in qp_access_flags",
-	"wait for what was posted before closing (QP.Drain)": "wait for what was posted before closing",
+	"leave out QPConfig.NoInboundWrite":                                                  "set IBV_ACCESS_REMOTE_WRITE in qp_access_flags",
+	"leave out QPConfig.NoInboundRead":                                                   "set IBV_ACCESS_REMOTE_READ in qp_access_flags",
+	"leave out QPConfig.NoInboundAtomic":                                                 "set IBV_ACCESS_REMOTE_ATOMIC in qp_access_flags",
+	"leave out NoInboundRead and NoInboundAtomic":                                        "set IBV_ACCESS_REMOTE_READ and IBV_ACCESS_REMOTE_ATOMIC in qp_access_flags",
+	"wait for what was posted before closing (QP.Drain)":                                 "wait for what was posted before closing",
+	"set Extensions in cm.Config, or QPConfig, at both ends":                             "connect to a peer that takes atomics and immediate data (RFC 7306)",
+	"set Extensions at both ends, if it is of RFC 7306":                                  "connect to a peer that takes atomics and immediate data (RFC 7306)",
+	"set QPConfig.Extensions, or cm.Config.Extensions at both ends":                      "connect to a peer that takes atomics and immediate data (RFC 7306)",
+	"set QPConfig.SendImmediate at both ends, and use it with OpSend and OpSendSE alone": "send no payload with it, or connect to another softrnic",
+	"register it there with RemoteInvalidate, in the PD of the queue pair":               "invalidate a window of type 2 that is bound there on the same queue pair",
+	"set RemoteInvalidate or QP in RegionConfig":                                         "have the peer invalidate a window of type 2 that is bound on the same queue pair",
+	"name a window of AllocateWindow that is there":                                      "name a window of ibv_alloc_mw that is there",
+
+	"RNIC.AllocatePD": "ibv_alloc_pd", "RNIC.CreateCQ": "ibv_create_cq", "RNIC.CreateSRQ": "ibv_create_srq", "RNIC.CreateQP": "ibv_create_qp",
 
 	"SendSE": "IBV_WR_SEND", "SendInvalidate": "IBV_WR_SEND_WITH_INV", "SendSEInvalidate": "IBV_WR_SEND_WITH_INV",
 	"WriteImmediate": "IBV_WR_RDMA_WRITE_WITH_IMM", "WriteImmediateSE": "IBV_WR_RDMA_WRITE_WITH_IMM", "ImmediateSE": "IBV_WR_SEND_WITH_IMM",
@@ -66,7 +75,12 @@ var (
 	qpNumber = regexp.MustCompile(`\bQP (\d+)\b`)
 	// goName finds a name of Go's API, which says nothing to people who write C.
 	goName = regexp.MustCompile(`\b[A-Za-z]*[a-z][A-Z]\w*|\w\.[A-Z]\w*|\bQPConfig\b|\bExtensions\b|\bcm\b|\bPBL\b|\bPageMode\b`)
+	// units are no such names.
+	units = regexp.MustCompile(`\b[KMG]iB\b`)
 )
+
+// ofGo reports whether a sentence has a name of Go's API.
+func ofGo(s string) bool { return goName.MatchString(units.ReplaceAllString(s, "")) }
 
 // pattern finds the keys of a table, the longest first.
 func pattern(table map[string]string) *regexp.Regexp {
@@ -100,7 +114,7 @@ func text(s string) string {
 // remedy is what can be done, of which the ways that only Go's programs have are left out.
 func remedy(s string) string {
 	const or = ", or "
-	ways := slices.DeleteFunc(strings.Split(text(s), or), goName.MatchString)
+	ways := slices.DeleteFunc(strings.Split(text(s), or), ofGo)
 	return strings.Join(ways, or)
 }
 
