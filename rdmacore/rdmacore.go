@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 )
@@ -31,7 +32,8 @@ const (
 	PreloadLibrary = "libsoftrnic-preload.so"
 )
 
-// Settings are what a program's engine is told, in the environment. A file name of "" is none.
+// Settings are what a program's engine is told, in the environment. A file name of "" is none. Addr and RoCE are of no account where
+// there are Devices.
 type Settings struct {
 	// Engine is the path of EngineLibrary, which the preload library loads.
 	Engine string
@@ -39,6 +41,8 @@ type Settings struct {
 	Addr netip.Addr
 	// RoCE presents a RoCE adapter; else an RNIC.
 	RoCE bool
+	// Devices are what the program finds; none: one, softrnic0, with Addr and RoCE.
+	Devices []Device
 	// CRC asks peers for CRCs.
 	CRC bool
 	// Strace is a file that commands are appended to, as lines.
@@ -59,6 +63,7 @@ const (
 	envEngine  = "SOFTRNIC_ENGINE" // preload/engine.c reads it
 	envTree    = "SOFTRNIC_TREE"   // preload/path.c reads it
 	envAddr    = "SOFTRNIC_ADDR"
+	envDevices = "SOFTRNIC_DEVICES" // one behind the other, with a blank between
 	envAs      = "SOFTRNIC_AS"
 	envCRC     = "SOFTRNIC_CRC"
 	envStrace  = "SOFTRNIC_STRACE"
@@ -71,15 +76,24 @@ const (
 
 // Environment is the settings as variables: name, value. FromEnvironment reads them.
 func (s Settings) Environment() [][2]string {
+	addr := ""
+	if s.Addr.IsValid() {
+		addr = s.Addr.String()
+	}
 	pick := func(on bool, yes, no string) string {
 		if on {
 			return yes
 		}
 		return no
 	}
+	devices := make([]string, len(s.Devices))
+	for i, d := range s.Devices {
+		devices[i] = d.String()
+	}
 	return [][2]string{
 		{envEngine, s.Engine},
-		{envAddr, s.Addr.String()},
+		{envAddr, addr},
+		{envDevices, strings.Join(devices, " ")},
 		{envAs, pick(s.RoCE, "roce", "iwarp")},
 		{envCRC, pick(s.CRC, "on", "off")},
 		{envStrace, s.Strace},
@@ -104,6 +118,13 @@ func FromEnvironment(get func(name string) string) (Settings, error) {
 		}
 		s.Addr = s.Addr.Unmap()
 	}
+	for text := range strings.FieldsSeq(get(envDevices)) {
+		d, err := ParseDevice(text, false)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", envDevices, err)
+		}
+		s.Devices = append(s.Devices, d)
+	}
 	for _, v := range []struct {
 		name, unset, other string
 		set                *bool
@@ -126,10 +147,14 @@ func FromEnvironment(get func(name string) string) (Settings, error) {
 	return s, nil
 }
 
-// WriteTree makes the files in which rdma-core finds the device, in dir, an empty folder that SYSFS_PATH leads to. netif is the
-// network interface that has the address. Any user can read them: a program may change its own before it opens the device.
-func (s Settings) WriteTree(dir, netif string) error {
-	if err := sysfs.Write(dir, s.config(netif)); err != nil {
+// WriteTree makes the files in which rdma-core finds the devices, in dir, an empty folder that SYSFS_PATH leads to. Resolve has
+// filled them in. Any user can read the files: a program may change its own before it opens a device.
+func (s Settings) WriteTree(dir string) error {
+	configs, err := s.configs()
+	if err != nil {
+		return err
+	}
+	if err := sysfs.Write(dir, "/", configs); err != nil {
 		return err
 	}
 	// The umask may keep others out.
@@ -146,19 +171,36 @@ func (s Settings) WriteTree(dir, netif string) error {
 	})
 }
 
-// File is the text of one of those files, by its name below the folder; false if there is no such file.
-func (s Settings) File(name, netif string) (string, bool) {
-	return sysfs.Text(s.config(netif), name)
+// File is the text of one of those files, by its name below the folder, that of a device by its name below class/infiniband; false if
+// there is no such file.
+func (s Settings) File(name string) (string, bool) {
+	configs, err := s.configs()
+	if err != nil {
+		return "", false
+	}
+	return sysfs.Text(configs, name)
 }
 
-func (s Settings) config(netif string) sysfs.Config {
-	return sysfs.Config{Addr: s.Addr, GUID: sysfs.GUID(s.Addr), RoCE: s.RoCE, Interface: netif}
+func (s Settings) configs() (list []sysfs.Config, err error) {
+	for i, d := range s.Devices {
+		c := sysfs.Config{
+			Name: d.Name, Number: i, GIDs: d.Addrs(), GUID: d.GUID(), RoCE: d.RoCE, Interface: d.Interface, PCI: d.PCI, NUMA: d.NUMA,
+		}
+		if c.Rate, err = sysfs.RateOf(d.Rate); err != nil {
+			return nil, fmt.Errorf("device %s: %w", d.Name, err)
+		}
+		c.CPUs, _ = d.CPUs()
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 // WriteTemplate makes the files of a device that has no address yet, in dir, an empty folder: what Templated leads programs to,
 // in as many networks as there are. What depends on the address there, the engine says in place of the file.
 func WriteTemplate(dir string) error {
-	return Settings{Addr: netip.IPv6Unspecified()}.WriteTree(dir, "")
+	s := Settings{Addr: netip.IPv6Unspecified()}
+	s.Devices = []Device{s.one()}
+	return s.WriteTree(dir)
 }
 
 // Templated is the environment, name and value, of programs that start without `rnic run`, whose engine chooses the address: the

@@ -21,6 +21,13 @@ func TestSettingsThere(t *testing.T) {
 		{Addr: addr},
 		{Addr: addr, RoCE: true, CRC: true, PcapPayload: true, Stats: true},
 		{Engine: "/e", Addr: addr, Strace: "/s", Faults: "/f", Pcap: "/p", Trace: "/t"},
+		{Devices: []rdmacore.Device{
+			{Name: "mlx5_0", Addr: addr, Interface: "eth0", NUMA: -1, Rate: 100, MTU: 4096, Ports: 1},
+			{
+				Name: "rxe0", Addr: netip.MustParseAddr("192.0.2.1"), GIDs: []netip.Addr{addr, netip.MustParseAddr("fe80::1%eth1")}, RoCE: true,
+				Interface: "eth1", NUMA: 3, PCI: "0000:3b:00.0", Rate: 400, MTU: 1024, Ports: 1, QPs: 3, CQs: 4, MRs: 5,
+			},
+		}},
 	} {
 		for _, v := range s.Environment() {
 			t.Setenv(v[0], v[1])
@@ -55,8 +62,10 @@ func TestSettingsRefused(t *testing.T) {
 func TestTemplate(t *testing.T) {
 	template, tree := t.TempDir(), t.TempDir()
 	require.NoError(t, rdmacore.WriteTemplate(template))
-	s := rdmacore.Settings{Addr: netip.MustParseAddr("192.0.2.1"), RoCE: true}
-	require.NoError(t, s.WriteTree(tree, "eth7"))
+	s := rdmacore.Settings{Devices: []rdmacore.Device{{
+		Name: "softrnic0", Addr: netip.MustParseAddr("192.0.2.1"), RoCE: true, Interface: "eth7", NUMA: -1,
+	}}}
+	require.NoError(t, s.WriteTree(tree))
 	differ := []string{}
 	n := 0
 	require.NoError(t, filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
@@ -68,7 +77,7 @@ func TestTemplate(t *testing.T) {
 		require.NoError(t, err)
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
-		said, ok := s.File(name, "eth7")
+		said, ok := s.File(name)
 		assert.True(t, ok, name)
 		assert.Equal(t, string(text), said, name)
 		other, err := os.ReadFile(filepath.Join(template, name))
@@ -81,6 +90,6 @@ func TestTemplate(t *testing.T) {
 	assert.Greater(t, n, 20)
 	// rdmacore/preload/path.c asks the engine for what is below class/infiniband: these have to be there.
 	assert.ElementsMatch(t, []string{"node_type", "node_guid", "sys_image_guid", "ports/1/gids/0", "ports/1/gid_attrs/ndevs/0"}, differ)
-	_, ok := s.File("class/infiniband/softrnic0/none", "eth7")
+	_, ok := s.File("class/infiniband/softrnic0/none")
 	assert.False(t, ok)
 }

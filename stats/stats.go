@@ -26,6 +26,8 @@ type Snapshot struct {
 // has been destroyed.
 type RNIC struct {
 	ID string `json:"id"`
+	// Name is that of its verbs.Config: for C programs the device, as libibverbs calls it. Empty: it has none.
+	Name string `json:"name,omitempty"`
 	Values
 	QPs  []QP    `json:"qps"`
 	CQs  []Queue `json:"cqs"`
@@ -59,7 +61,7 @@ func Take(nics ...*verbs.RNIC) Snapshot {
 
 func of(nic *verbs.RNIC) RNIC {
 	r := RNIC{QPs: []QP{}, CQs: []Queue{}, SRQs: []Queue{}}
-	r.ID = nic.ID().String()
+	r.ID, r.Name = nic.ID().String(), nic.Name()
 	all := nic.Stats()
 	add(&r.Values, RNICCounters, &all)
 	add(&r.Values, QPCounters, &all.QP)

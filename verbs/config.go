@@ -17,6 +17,8 @@ type Config struct {
 	// ID names the instance, which can be open once in a process; the zero
 	// UUID stands for a random one.
 	ID RNICID
+	// Name is what people call it, if they do: counters are shown with it.
+	Name string
 	// Mode is the Physical Block List mode (verbs draft 5.1.2).
 	Mode Mode
 	// Without takes optional features away, so that a program can test what it

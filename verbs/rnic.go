@@ -38,6 +38,7 @@ import (
 // RNIC is an open RNIC. Make one with Open.
 type RNIC struct {
 	id        RNICID
+	name      string
 	mode      Mode
 	without   Features
 	limits    Limits
@@ -95,7 +96,7 @@ func Open(c Config) (_ *RNIC, err error) {
 		return nil, err
 	}
 	r := &RNIC{
-		id: id, mode: c.Mode, without: c.Without, limits: l,
+		id: id, name: c.Name, mode: c.Mode, without: c.Without, limits: l,
 		pds: map[PDID]*PD{}, cqs: map[CQID]*CQ{}, srqs: map[SRQID]*SRQ{}, qps: map[QPID]*QP{},
 		windows: map[*MW]struct{}{}, handlers: map[HandlerID]*dispatcher[*CQ]{},
 		ird: pool{size: l.SharedIRD}, ord: pool{size: l.SharedORD}, trace: c.Trace,

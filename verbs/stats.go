@@ -118,6 +118,9 @@ func (s *SRQ) Stats() SRQStats {
 // ID names the RNIC: Config.ID, or the one it was given.
 func (r *RNIC) ID() RNICID { return r.id }
 
+// Name is Config.Name.
+func (r *RNIC) Name() string { return r.name }
+
 // QPs are the queue pairs there are, by identifier.
 func (r *RNIC) QPs() []*QP { return listed(r, r.qps, (*QP).ID) }
 

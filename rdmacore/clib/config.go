@@ -6,6 +6,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -25,17 +26,22 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// settings are those of the process, read once, with an address; netif is the network interface that has it, or "" if
-// `rnic run` has chosen the address, and has told the interface elsewhere.
-var settings = sync.OnceValues(func() (s told, err error) {
-	if s.Settings, err = rdmacore.FromEnvironment(beginning.get); err != nil || s.Addr.IsValid() && beginning.get("SYSFS_PATH") != "" {
+// settings are those of the process, read once, with its devices: those that `rnic run` has told of, whose files it has written, or
+// the one of a container.
+var settings = sync.OnceValues(func() (s rdmacore.Settings, err error) {
+	if s, err = rdmacore.FromEnvironment(beginning.get); err != nil {
 		return s, err
 	}
-	a, err := rdmacore.HostAddress(s.Addr)
-	if err != nil {
+	written := beginning.get("SYSFS_PATH") != ""
+	switch {
+	case len(s.Devices) > 0 && written:
+		return s, nil
+	case len(s.Devices) > 0:
+		return s, errors.New("SOFTRNIC_DEVICES: the files of devices are made by `rnic run`; start the program with that")
+	}
+	if s, err = s.Resolve(); err != nil {
 		return s, fmt.Errorf("SOFTRNIC_ADDR: %w", err)
 	}
-	s.Addr, s.netif = a.Addr, a.Interface
 	return s, nil
 })
 
@@ -59,16 +65,38 @@ func newVariables(text string) variables {
 	return v
 }
 
-type told struct {
-	rdmacore.Settings
-	netif string
+// deviceConfigs are the devices that the settings ask for. What is written to files is shared: they are the program's.
+func deviceConfigs(s rdmacore.Settings) (list []uverbs.Config, err error) {
+	common, err := commonConfig(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range s.Devices {
+		c := common
+		c.Name, c.Addr, c.GIDs, c.RoCE, c.Rate, c.MTU = d.Name, d.Addr, d.GIDs, d.RoCE, d.Rate, d.MTU
+		c.RNIC.Name = d.Name
+		if c.Trace != nil && len(s.Devices) > 1 {
+			c.Trace = named(d.Name, common.Trace)
+		}
+		c.RNIC.Limits.QPs, c.RNIC.Limits.CQs, c.RNIC.Limits.Regions = d.QPs, d.CQs, d.MRs
+		list = append(list, c)
+	}
+	return list, nil
 }
 
-// deviceConfig is the device that the settings ask for.
-func deviceConfig(s rdmacore.Settings) (uverbs.Config, error) {
+// named has the lines of a device's commands say which device it is. Those of rdma_cm are of all.
+func named(name string, trace func(string)) func(string) {
+	return func(line string) {
+		if rest, ok := strings.CutPrefix(line, "uverbs "); ok {
+			line = "uverbs " + name + " " + rest
+		}
+		trace(line)
+	}
+}
+
+// commonConfig is what all devices have.
+func commonConfig(s rdmacore.Settings) (uverbs.Config, error) {
 	config := uverbs.Config{
-		Addr:    s.Addr,
-		RoCE:    s.RoCE,
 		CRC:     s.CRC,
 		Report:  func(s string) { fmt.Fprintln(os.Stderr, "softrnic:", s) },
 		Own:     func(fd int) { C.srn_own(C.int(fd)) },
@@ -120,12 +148,17 @@ func lab(s rdmacore.Settings, report func(string)) (c verbs.Config, err error) {
 	return c, nil
 }
 
-// offer offers the counters of the device as long as the process lives. The program just ends:
+// offer offers the counters of the devices as long as the process lives. The program just ends:
 // `rnic run` removes the socket behind it, or stats.Tidy of another process does.
-func offer(d *uverbs.Device) error {
-	s, err := stats.Offer("", func() []*verbs.RNIC { return []*verbs.RNIC{d.RNIC()} })
+func offer(all []*uverbs.Device) error {
+	s, err := stats.Offer("", func() (nics []*verbs.RNIC) {
+		for _, d := range all {
+			nics = append(nics, d.RNIC())
+		}
+		return nics
+	})
 	if err == nil {
-		d.OwnSocket(s.Listener())
+		all[0].OwnSocket(s.Listener())
 	}
 	return err
 }

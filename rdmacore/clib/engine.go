@@ -1,6 +1,6 @@
 //go:build linux && cgo && (amd64 || arm64)
 
-// Command clib is libsoftrnic-engine.so, built with -buildmode=c-shared: the devices uverbs0 and rdma_cm of a
+// Command clib is libsoftrnic-engine.so, built with -buildmode=c-shared: the devices uverbs0, uverbs1, ... and rdma_cm of a
 // C program, as functions that the preload library (rdmacore/preload) calls for what the program does with them. It is
 // loaded when a program opens its first device. What it is told comes from the environment
 // that `rnic run`, or a container, sets: rdmacore.Settings. The preload library has kept it.
@@ -31,30 +31,34 @@ type file interface {
 	Close()
 }
 
-// Kinds of devices.
+// Kinds of devices. Of uverbsN, N is in the bits above.
 const (
 	kindUverbs = 1
 	kindCM     = 2
+	kindBits   = 8
 )
 
 // devices are those of the process: made when the first of them is opened, and there until it ends.
 var devices = sync.OnceValues(func() (devs struct {
-	verbs *uverbs.Device
+	verbs []*uverbs.Device
 	cm    *ucma.Device
 }, err error) {
 	settings, err := settings()
 	if err != nil {
 		return devs, err
 	}
-	config, err := deviceConfig(settings.Settings)
+	configs, err := deviceConfigs(settings)
 	if err != nil {
 		return devs, err
 	}
-	devs.verbs, err = uverbs.New(config)
-	if err != nil {
-		return devs, err
+	for _, c := range configs {
+		d, err := uverbs.New(c)
+		if err != nil {
+			return devs, fmt.Errorf("device %s: %w", c.Name, err)
+		}
+		devs.verbs = append(devs.verbs, d)
 	}
-	devs.cm = ucma.New(devs.verbs)
+	devs.cm = ucma.New(devs.verbs...)
 	if settings.Stats {
 		without := offer(devs.verbs)
 		if without != nil {
@@ -72,8 +76,8 @@ func srn_begin(text *C.char, n C.ulong) {
 	beginning = newVariables(C.GoStringN(text, C.int(n)))
 }
 
-// srn_open opens a device: kind is 1 for uverbs0, 2 for rdma_cm, fd an eventfd that the engine owns if it succeeds. It
-// returns a handle, or -errno.
+// srn_open opens a device: kind is 1 for uverbs0, 1 + N<<8 for uverbsN, 2 for rdma_cm, fd an eventfd that the engine owns if it
+// succeeds. It returns a handle, or -errno.
 //
 //export srn_open
 func srn_open(kind, fd C.int) C.int {
@@ -83,10 +87,14 @@ func srn_open(kind, fd C.int) C.int {
 		return -C.int(syscall.ENODEV)
 	}
 	var f file
-	switch kind {
+	switch kind & (1<<kindBits - 1) {
 	case kindUverbs:
+		number := int(kind >> kindBits)
+		if number >= len(devs.verbs) {
+			return -C.int(syscall.ENXIO)
+		}
 		_ = syscall.Close(int(fd)) // nothing of this device waits for the descriptor itself
-		v := devs.verbs.Open()
+		v := devs.verbs[number].Open()
 		h := files.add(v)
 		v.Share((*uverbs.Rings)(C.srn_ring_memory(C.ulong(unsafe.Sizeof(uverbs.Rings{})))),
 			(*uverbs.PostRings)(C.srn_post_ring_memory(C.ulong(unsafe.Sizeof(uverbs.PostRings{})))), h)
@@ -109,7 +117,7 @@ func srn_file(name *C.char, buf unsafe.Pointer, n C.ulong) C.long {
 		complain(err)
 		return -C.long(syscall.ENODEV)
 	}
-	text, ok := s.File(C.GoString(name), s.netif)
+	text, ok := s.File(C.GoString(name))
 	if !ok || len(text) > int(n) {
 		return -C.long(syscall.ENOENT)
 	}
@@ -150,7 +158,16 @@ func srn_watch(fd C.int, fds *C.int, n C.int) C.int {
 	if err != nil {
 		return 0
 	}
-	return C.int(devs.verbs.Watch(int(fd), unsafe.Slice((*int32)(unsafe.Pointer(fds)), int(n))))
+	room := unsafe.Slice((*int32)(unsafe.Pointer(fds)), int(n))
+	found := 0
+	for _, d := range devs.verbs {
+		if d.Watches(int(fd)) {
+			found = d.Watch(int(fd), room)
+		} else {
+			d.Settle() // who is about to sleep will post no more there for now
+		}
+	}
+	return C.int(found)
 }
 
 func errno(err error) syscall.Errno {

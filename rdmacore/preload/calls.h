@@ -50,10 +50,17 @@ CALL(socket, int, (int, int, int), "NETLINK_RDMA fails, so that sysfs is read an
 
 /* Programs that read sysfs themselves (pyverbs, NCCL, hwloc, ls). */
 CALL(opendir, DIR *, (const char *), "lists devices")
+CALL(scandir, int, (const char *__restrict, struct dirent ***__restrict, int (*)(const struct dirent *), int (*)(const struct dirent **, const struct dirent **)), "libpciaccess lists the bus so")
+CALL(scandir64, int, (const char *__restrict, struct dirent64 ***__restrict, int (*)(const struct dirent64 *), int (*)(const struct dirent64 **, const struct dirent64 **)), "")
 CALL(fopen, FILE *, (const char *__restrict, const char *__restrict), "reads a file")
 CALL(fopen64, FILE *, (const char *__restrict, const char *__restrict), "")
 CALL(readlink, ssize_t, (const char *__restrict, char *__restrict, size_t), "the device's network interface")
-CALL(realpath, char *, (const char *__restrict, char *__restrict), "the device's place")
+CALL(readlinkat, ssize_t, (int, const char *__restrict, char *__restrict, size_t), "hwloc, find, Python")
+CALL(__readlink_chk, ssize_t, (const char *__restrict, char *__restrict, size_t, size_t), "of _FORTIFY_SOURCE")
+CALL(__readlinkat_chk, ssize_t, (int, const char *__restrict, char *__restrict, size_t, size_t), "")
+CALL(realpath, char *, (const char *__restrict, char *__restrict), "the device's place, and its PCI function")
+CALL(canonicalize_file_name, char *, (const char *), "")
+CALL(__realpath_chk, char *, (const char *__restrict, char *__restrict, size_t), "of _FORTIFY_SOURCE")
 
 /* Signals: signals.c, enter.c. A name that libc lacks nobody calls. */
 CALL(sigaction, int, (int, const struct sigaction *__restrict, struct sigaction *__restrict), "a handler: signals wait in the engine from now on")

@@ -105,7 +105,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 	if (LIKELY(!o))
 		return NEXT(write)(fd, buf, n);
 	/* A poll or a post, as libibverbs has it on its stack, is enough to know the descriptor by, and has no time for more. */
-	bool known = o->kind == UVERBS && !o->stale && ring_is_libibverbs(buf, n);
+	bool known = is_uverbs(o->kind) && !o->stale && ring_is_libibverbs(buf, n);
 	if (known && (ring_post(o->handle, buf, n) > 0 || ring_poll(o->handle, buf, n) > 0))
 		return (ssize_t)n;
 	if (!known && !(o = fd_device(fd)))
@@ -115,7 +115,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t n)
 		return -1;
 	}
 	int e = errno, handle = o->handle;
-	bool verbs = o->kind == UVERBS;
+	bool verbs = is_uverbs(o->kind);
 	long r = o->kind == RDMA_CM && command(buf, n) == GET_EVENT ? get_event(fd, handle, buf, n) : engine.write(handle, buf, n);
 	if (r > 0 && verbs && v_qps > 0)
 		destroyed(handle, buf, n);

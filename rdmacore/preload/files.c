@@ -1,6 +1,7 @@
 /* The devices and their sysfs files as files with a path. */
 #include "preload.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static void device_stat(enum kind kind, struct stat *st)
 	st->st_mode = S_IFCHR | 0666;
 	st->st_nlink = 1;
 	st->st_blksize = 4096;
-	st->st_rdev = kind == UVERBS ? makedev(UVERBS_MAJOR, UVERBS_MINOR) : makedev(CM_MAJOR, CM_MINOR);
+	st->st_rdev = is_uverbs(kind) ? makedev(UVERBS_MAJOR, UVERBS_MINOR + number_of(kind)) : makedev(CM_MAJOR, CM_MINOR);
 }
 
 static int device_statx(enum kind kind, struct statx *st)
@@ -29,8 +30,8 @@ static int device_statx(enum kind kind, struct statx *st)
 	st->stx_mode = S_IFCHR | 0666;
 	st->stx_nlink = 1;
 	st->stx_blksize = 4096;
-	st->stx_rdev_major = kind == UVERBS ? UVERBS_MAJOR : CM_MAJOR;
-	st->stx_rdev_minor = kind == UVERBS ? UVERBS_MINOR : CM_MINOR;
+	st->stx_rdev_major = is_uverbs(kind) ? UVERBS_MAJOR : CM_MAJOR;
+	st->stx_rdev_minor = is_uverbs(kind) ? UVERBS_MINOR + number_of(kind) : CM_MINOR;
 	return 0;
 }
 
@@ -43,7 +44,7 @@ static int device_statx(enum kind kind, struct statx *st)
 		mode = va_arg(a, mode_t);                                                                                  \
 		va_end(a);                                                                                                 \
 	}
-#define OPENED(call)                                                                                                       \
+#define OPENED(dir, call)                                                                                                      \
 	enum kind kind = device_of(path);                                                                                  \
 	if (kind)                                                                                                          \
 		return device_open(kind, flags);                                                                           \
@@ -51,26 +52,26 @@ static int device_statx(enum kind kind, struct statx *st)
 	if (text != NO_TEXT)                                                                                               \
 		return text;                                                                                               \
 	char buf[PATH_MAX];                                                                                                \
-	path = in_tree(path, buf);                                                                                         \
+	path = in_tree_at(dir, path, buf);                                                                                 \
 	return call
 #define OPEN(name)                                                                                                         \
 	EXPORT int name(const char *path, int flags, ...)                                                                  \
 	{                                                                                                                  \
-		MODE OPENED(NEXT(name)(path, flags, mode));                                                                \
+		MODE OPENED(AT_FDCWD, NEXT(name)(path, flags, mode));                                                               \
 	}
 #define OPENAT(name)                                                                                                       \
 	EXPORT int name(int dir, const char *path, int flags, ...)                                                         \
 	{                                                                                                                  \
-		MODE OPENED(NEXT(name)(dir, path, flags, mode));                                                           \
+		MODE OPENED(dir, NEXT(name)(dir, path, flags, mode));                                                          \
 	}
 OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
-EXPORT int __open_2(const char *path, int flags) { OPENED(NEXT(__open_2)(path, flags)); }
-EXPORT int __open64_2(const char *path, int flags) { OPENED(NEXT(__open64_2)(path, flags)); }
-EXPORT int __openat_2(int dir, const char *path, int flags) { OPENED(NEXT(__openat_2)(dir, path, flags)); }
-EXPORT int __openat64_2(int dir, const char *path, int flags) { OPENED(NEXT(__openat64_2)(dir, path, flags)); }
+EXPORT int __open_2(const char *path, int flags) { OPENED(AT_FDCWD, NEXT(__open_2)(path, flags)); }
+EXPORT int __open64_2(const char *path, int flags) { OPENED(AT_FDCWD, NEXT(__open64_2)(path, flags)); }
+EXPORT int __openat_2(int dir, const char *path, int flags) { OPENED(dir, NEXT(__openat_2)(dir, path, flags)); }
+EXPORT int __openat64_2(int dir, const char *path, int flags) { OPENED(dir, NEXT(__openat64_2)(dir, path, flags)); }
 
 /* The family of stat. What libc does not have under one name the system has under another. */
 #define SYSTEM(dir, path, st, flags) ((int)syscall(SYS_newfstatat, dir, path, st, flags))
@@ -127,7 +128,7 @@ static enum kind device_at(int fd, const char *path, int flags)
 			return 0;                                                                                          \
 		}                                                                                                          \
 		char buf[PATH_MAX];                                                                                        \
-		path = in_tree(path, buf);                                                                                 \
+		path = in_tree_at(dir, path, buf);                                                                         \
 		return NEXT(name) ? next.name(dir, path, st, flags) : SYSTEM(dir, path, st, flags);                        \
 	}
 FSTATAT(fstatat, stat)
@@ -139,7 +140,7 @@ EXPORT int statx(int dir, const char *restrict path, int flags, unsigned mask, s
 	if (kind)
 		return device_statx(kind, st);
 	char buf[PATH_MAX];
-	return NEXT(statx)(dir, in_tree(path, buf), flags, mask, st);
+	return NEXT(statx)(dir, in_tree_at(dir, path, buf), flags, mask, st);
 }
 
 EXPORT int access(const char *path, int mode)
@@ -151,7 +152,7 @@ EXPORT int access(const char *path, int mode)
 EXPORT int faccessat(int dir, const char *path, int mode, int flags)
 {
 	char buf[PATH_MAX];
-	return device_of(path) ? 0 : NEXT(faccessat)(dir, in_tree(path, buf), mode, flags);
+	return device_of(path) ? 0 : NEXT(faccessat)(dir, in_tree_at(dir, path, buf), mode, flags);
 }
 
 EXPORT DIR *opendir(const char *path)
@@ -159,6 +160,16 @@ EXPORT DIR *opendir(const char *path)
 	char buf[PATH_MAX];
 	return NEXT(opendir)(in_tree(path, buf));
 }
+
+#define SCANDIR(name, type)                                                                                                \
+	EXPORT int name(const char *restrict path, struct type ***restrict list, int (*select)(const struct type *),       \
+			int (*order)(const struct type **, const struct type **))                                          \
+	{                                                                                                                  \
+		char buf[PATH_MAX];                                                                                        \
+		return NEXT(name)(in_tree(path, buf), list, select, order);                                                \
+	}
+SCANDIR(scandir, dirent)
+SCANDIR(scandir64, dirent64)
 
 EXPORT FILE *fopen(const char *restrict path, const char *restrict mode)
 {
@@ -178,16 +189,47 @@ EXPORT FILE *fopen64(const char *restrict path, const char *restrict mode)
 	return NEXT(fopen64)(in_tree(path, buf), mode);
 }
 
+#define READLINK(name, ...)                                                                                                \
+	{                                                                                                                  \
+		char buf[PATH_MAX];                                                                                        \
+		path = in_tree_at(dir, path, buf);                                                                         \
+		return NEXT(name)(__VA_ARGS__);                                                                            \
+	}
 EXPORT ssize_t readlink(const char *restrict path, char *restrict to, size_t n)
 {
-	char buf[PATH_MAX];
-	return NEXT(readlink)(in_tree(path, buf), to, n);
+	int dir = AT_FDCWD;
+	READLINK(readlink, path, to, n)
 }
-
-EXPORT char *realpath(const char *restrict path, char *restrict to)
+EXPORT ssize_t readlinkat(int dir, const char *restrict path, char *restrict to, size_t n) READLINK(readlinkat, dir, path, to, n)
+EXPORT ssize_t __readlink_chk(const char *restrict path, char *restrict to, size_t n, size_t room)
 {
-	char buf[PATH_MAX];
+	int dir = AT_FDCWD;
+	READLINK(__readlink_chk, path, to, n, room)
+}
+EXPORT ssize_t __readlinkat_chk(int dir, const char *restrict path, char *restrict to, size_t n, size_t room)
+	READLINK(__readlinkat_chk, dir, path, to, n, room)
+
+/* A path of /sys has a real path there: programs look for the PCI function in it, and go on from it. */
+static char *real(const char *restrict path, char *restrict to)
+{
+	char buf[PATH_MAX], *found;
 	if (device_of(path))
 		return to ? strcpy(to, path) : strdup(path);
-	return NEXT(realpath)(in_tree(path, buf), to);
+	const char *led = in_tree(path, buf), *behind;
+	if (led == path || !(found = NEXT(realpath)(led, to)))
+		return led == path ? NEXT(realpath)(path, to) : NULL;
+	if ((behind = behind_tree(found))) {
+		memmove(found + sizeof "/sys" - 1, behind, strlen(behind) + 1);
+		memcpy(found, "/sys", sizeof "/sys" - 1);
+	}
+	return found;
+}
+
+EXPORT char *realpath(const char *restrict path, char *restrict to) { return real(path, to); }
+EXPORT char *canonicalize_file_name(const char *path) { return real(path, NULL); }
+EXPORT char *__realpath_chk(const char *restrict path, char *restrict to, size_t room)
+{
+	if (room < PATH_MAX)
+		return NEXT(__realpath_chk)(path, to, room); /* it ends the program */
+	return real(path, to);
 }

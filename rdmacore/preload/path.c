@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 static char tree[PATH_MAX]; /* "": none */
+static char *real_tree;     /* without links in it; NULL: there is none */
 static bool template;       /* the tree is of a device without an address: the engine knows the texts */
+static bool functions;      /* its devices are functions of PCI */
 
 /* Keeps the folder: `rnic run` removes it when nobody has its marker locked. The mapping holds the lock, so that nothing of it is
    left for a program that closes all descriptors, and a daemon has it from the process that it was forked from. */
@@ -24,6 +27,21 @@ static void hold_tree(void)
 	NEXT(close)(fd);
 }
 
+static const char *behind(const char *prefix, const char *path)
+{
+	size_t n = strlen(prefix);
+	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
+/* Whether the tree has a file. */
+static bool there(const char *name)
+{
+	char path[2 * PATH_MAX];
+	struct stat st;
+	snprintf(path, sizeof path, "%s%s", tree, name);
+	return syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* The environment is read once: a program may clear it. */
 void path_setup(void)
 {
@@ -34,14 +52,10 @@ void path_setup(void)
 	if (p && strlen(p) < sizeof tree && !tree[0]) {
 		memcpy(tree, p, strlen(p) + 1);
 		template = shared;
+		real_tree = NEXT(realpath)(tree, NULL);
+		functions = there("/bus/pci/devices");
 		hold_tree();
 	}
-}
-
-static const char *behind(const char *prefix, const char *path)
-{
-	size_t n = strlen(prefix);
-	return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
 /* What rdma-core cannot look into is to it a system without devices, and it says no more. */
@@ -63,28 +77,60 @@ static void look_at_tree(void)
 
 enum kind device_of(const char *path)
 {
-	static const char dir[] = "/dev/infiniband/";
+	static const char dir[] = "/dev/infiniband/", uverbs[] = "uverbs";
 	if (!path || strncmp(path, dir, sizeof dir - 1) != 0)
 		return NO_DEVICE;
 	path += sizeof dir - 1;
 	if (strcmp(path, "uverbs0") == 0)
 		return UVERBS;
-	return strcmp(path, "rdma_cm") == 0 ? RDMA_CM : NO_DEVICE;
+	if (strcmp(path, "rdma_cm") == 0)
+		return RDMA_CM;
+	const char *digits = behind(uverbs, path);
+	char *end, name[64];
+	if (!digits || digits[0] < '1' || digits[0] > '9' || strlen(digits) > 3)
+		return NO_DEVICE;
+	long n = strtol(digits, &end, 10);
+	snprintf(name, sizeof name, "/class/infiniband_verbs/uverbs%ld", n);
+	return !*end && there(name) ? (enum kind)(UVERBS | n << KIND_BITS) : NO_DEVICE;
+}
+
+/* What is in the tree beside what the system has: PCI functions. */
+static bool is_function(const char *what)
+{
+	return (behind("devices/pci", what) || behind("bus/pci/devices", what) || behind("class/pci_bus/", what)) && there(what - 1);
 }
 
 const char *in_tree(const char *path, char buf[PATH_MAX])
 {
-	static const char class[] = "/sys/class/", infiniband[] = "infiniband", cm[] = "misc/rdma_cm";
 	if (path && tree[0] && behind(tree, path))
 		look_at_tree();
-	if (!path || !tree[0] || strncmp(path, class, sizeof class - 1) != 0)
+	const char *what = path && tree[0] ? behind("/sys/", path) : NULL;
+	if (!what)
 		return path;
-	const char *what = path + sizeof class - 1;
-	if (strncmp(what, infiniband, sizeof infiniband - 1) != 0 && strncmp(what, cm, sizeof cm - 1) != 0)
+	if (!behind("class/infiniband", what) && !behind("class/misc/rdma_cm", what) && !(functions && is_function(what)))
 		return path;
 	look_at_tree();
-	int n = snprintf(buf, PATH_MAX, "%s%s", tree, path + sizeof "/sys" - 1);
+	int n = snprintf(buf, PATH_MAX, "%s/%s", tree, what);
 	return n < PATH_MAX ? buf : path;
+}
+
+const char *in_tree_at(int dir, const char *path, char buf[PATH_MAX])
+{
+	struct stat of, root;
+	char whole[PATH_MAX];
+	if (LIKELY(!path || !tree[0] || strncmp(path, "sys/", 4) != 0))
+		return in_tree(path, buf);
+	int n = snprintf(whole, sizeof whole, "/%s", path), e = errno;
+	bool at_root = n < PATH_MAX && syscall(SYS_newfstatat, dir, dir == AT_FDCWD ? "." : "", &of, AT_EMPTY_PATH) == 0 &&
+		       syscall(SYS_newfstatat, AT_FDCWD, "/", &root, 0) == 0 && of.st_dev == root.st_dev && of.st_ino == root.st_ino;
+	errno = e;
+	return at_root && in_tree(whole, buf) == buf ? buf : path;
+}
+
+const char *behind_tree(const char *path)
+{
+	const char *what = real_tree && strlen(real_tree) >= sizeof "/sys" - 1 ? behind(real_tree, path) : NULL;
+	return what && what[0] == '/' ? what : NULL;
 }
 
 int open_text(const char *path, int flags)

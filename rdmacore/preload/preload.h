@@ -36,10 +36,17 @@ void next_resolve(void);
 #define NEXT(name) (LIKELY(next.name != NULL) ? next.name : (next_resolve(), next.name))
 
 /* path.c */
-enum kind { NO_DEVICE, UVERBS = 1, RDMA_CM = 2 }; /* as srn_open takes them */
+/* As srn_open takes them: of uverbsN, N is in the bits above. */
+enum kind { NO_DEVICE, UVERBS = 1, RDMA_CM = 2, KIND_BITS = 8 };
+static inline bool is_uverbs(enum kind kind) { return (kind & ((1 << KIND_BITS) - 1)) == UVERBS; }
+static inline unsigned number_of(enum kind kind) { return (unsigned)kind >> KIND_BITS; }
 enum kind device_of(const char *path);
-/* The path to use instead of one below /sys/class/infiniband* or /sys/class/misc/rdma_cm, in buf; others as they are. */
+/* The path to use instead of one of /sys that the tree has, in buf; others as they are. */
 const char *in_tree(const char *path, char buf[PATH_MAX]);
+/* The same of a path below the folder dir, as openat takes them: hwloc begins at a descriptor of /. */
+const char *in_tree_at(int dir, const char *path, char buf[PATH_MAX]);
+/* Of a real path in the tree what is behind the tree's own, which is no shorter than /sys: it begins with a slash. Of others NULL. */
+const char *behind_tree(const char *path);
 void path_setup(void);
 /* A new descriptor of what the engine says in place of the file of a tree without an address, or -1; NO_TEXT for other files. */
 enum { NO_TEXT = -2 };

@@ -51,7 +51,7 @@ void v_qp_gone(int open, uint32_t handle)
 EXPORT struct v_qp_ex *ibv_qp_to_qp_ex(struct v_qp *qp)
 {
 	struct open *o = fd_device(qp->context->cmd_fd);
-	if (o && o->kind == UVERBS) {
+	if (o && is_uverbs(o->kind)) {
 		struct qp_ex *x = find(o->handle, qp);
 		return x ? &x->v : NULL;
 	}

@@ -75,7 +75,7 @@ void *v_next(const char *name, const void *caller)
 static void extend(struct v_context *context)
 {
 	struct open *o = fd_device(context->cmd_fd);
-	if (!o || o->kind != UVERBS || context->abi_compat != V_EXTENDED)
+	if (!o || !is_uverbs(o->kind) || context->abi_compat != V_EXTENDED)
 		return;
 	struct v_extended *e = (struct v_extended *)((char *)context - offsetof(struct v_extended, context));
 	if (e->sz < sizeof *e)

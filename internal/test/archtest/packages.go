@@ -227,7 +227,7 @@ var packages = []group{
 		},
 		{
 			"rdmacore/internal/ucma", "the device rdma_cm, over `cm`",
-			"cm golang.org/x/sys internal/inventory internal/tcpsock rdmacore/internal/portmap rdmacore/internal/sysfs rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
+			"cm golang.org/x/sys internal/inventory internal/tcpsock rdmacore/internal/portmap rdmacore/internal/uabi rdmacore/internal/udwire rdmacore/internal/umem rdmacore/internal/uverbs verbs",
 		},
 		{
 			"rdmacore/clib", "the shared library that a C program loads: C calls as Go calls (beside it `rdmacore/preload`, in C)",
@@ -263,7 +263,7 @@ var packages = []group{
 	{"The program", []entry{
 		{
 			"cmd/rnic/internal/cli", "what commands share: flags, tables, JSON, progress, another process of the program",
-			"cm github.com/spf13/cobra github.com/spf13/pflag internal/safeopen lab/fault lab/tap lab/trace stats verbs",
+			"cm github.com/spf13/cobra github.com/spf13/pflag internal/safeopen lab/fault lab/tap lab/trace rdmacore stats verbs",
 		},
 		{
 			"cmd/rnic/internal/endpoint", "what two-process commands share: an RNIC, a queue pair, its memory, the other process",
@@ -303,7 +303,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/info", "`rnic info`",
-			"cmd/rnic/internal/cli github.com/spf13/cobra verbs",
+			"cmd/rnic/internal/cli github.com/spf13/cobra github.com/spf13/pflag rdmacore verbs",
 		},
 		{
 			"cmd/rnic/internal/man", "`rnic man`",

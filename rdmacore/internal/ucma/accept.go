@@ -27,7 +27,7 @@ func accept(c *call, q *uabi.Accept) error {
 			return nil
 		})
 	}
-	qp, err := c.queuePair(&q.ConnParam)
+	qp, nic, err := c.queuePair(q.ID, &q.ConnParam)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func accept(c *call, q *uabi.Accept) error {
 		return err
 	}
 	d := c.dev
-	cfg := d.connConfig(&q.ConnParam)
+	cfg := d.connConfig(nic, &q.ConnParam)
 	if i.peerTakesImmediate {
 		offerImmediate(&cfg, true)
 	}
@@ -84,33 +84,39 @@ func (i *id) putBack(r *cm.Request) {
 	}
 }
 
-// queuePair is the one that CONNECT and ACCEPT name, which has to be Idle: it is in INIT for the program.
-func (c *call) queuePair(p *uabi.ConnParam) (*uverbs.QP, error) {
-	qp := c.dev.dev.QP(p.QPNum)
+// queuePair is the one that CONNECT and ACCEPT name, of the device that the id is bound to. It has to be Idle: it is in INIT for the
+// program.
+func (c *call) queuePair(num uint32, p *uabi.ConnParam) (*uverbs.QP, *uverbs.Device, error) {
+	nic, err := c.nic(num)
+	if err != nil {
+		return nil, nil, err
+	}
+	qp := nic.QP(p.QPNum)
 	if qp == nil {
-		return nil, refuse(syscall.EINVAL, "there is no queue pair %#x", p.QPNum)
+		return nil, nil, refuse(syscall.EINVAL, "there is no queue pair %#x", p.QPNum)
 	}
 	if qp.UD() {
-		return nil, refuse(syscall.EINVAL, "queue pair %#x is for datagrams", p.QPNum)
+		return nil, nil, refuse(syscall.EINVAL, "queue pair %#x is for datagrams", p.QPNum)
 	}
 	if s := qp.Verbs().State(); s != verbs.StateIdle {
-		return nil, refuse(syscall.EINVAL, "queue pair %#x is in %v", p.QPNum, s)
+		return nil, nil, refuse(syscall.EINVAL, "queue pair %#x is in %v", p.QPNum, s)
 	}
-	return qp, nil
+	return qp, nic, nil
 }
 
 // connConfig is what a program's parameters are to package cm. Depths of 0 stand for what the queue pair has. With
 // RoCE there is one RDMA Read more each way, for the empty Reads that tell that a Write has been placed.
-func (d *Device) connConfig(p *uabi.ConnParam) cm.Config {
+func (d *Device) connConfig(nic *uverbs.Device, p *uabi.ConnParam) cm.Config {
+	c := nic.Config()
 	ird, ord := int(p.ResponderResources), int(p.InitiatorDepth)
-	if d.config.RoCE && ird > 0 {
+	if c.RoCE && ird > 0 {
 		ird++
 	}
-	if d.config.RoCE && ord > 0 {
+	if c.RoCE && ord > 0 {
 		ord++
 	}
 	return cm.Config{
-		PrivateData: append([]byte(nil), p.PrivateData[:p.PrivateDataLen]...), NoCRC: !d.config.CRC,
+		PrivateData: append([]byte(nil), p.PrivateData[:p.PrivateDataLen]...), NoCRC: !c.CRC,
 		IRD: ird, ORD: ord, CloseTimeout: d.limits.Close,
 	}
 }

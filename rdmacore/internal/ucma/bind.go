@@ -45,6 +45,9 @@ func (i *id) bind(a netip.AddrPort) error {
 			return err
 		}
 	}
+	if err := i.acquire(a); err != nil {
+		return err
+	}
 	p, err := reserve(a, i.options)
 	return i.reserved(p, a, err)
 }
@@ -90,9 +93,6 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 		}
 		if i.options.datagrams {
 			d = i.dev.here(d)
-			if d.Addr().Is4() != i.dev.config.Addr.Unmap().Is4() {
-				return refuse(syscall.ENODEV, "%v: datagrams leave from %v", d.Addr(), i.dev.config.Addr)
-			}
 		}
 		s := i.src
 		if i.state == idle {
@@ -113,6 +113,9 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 				return err
 			}
 			s = i.src
+		}
+		if err := i.acquire(s); err != nil {
+			return err
 		}
 		i.src, i.dst, i.state = s, d, addrResolved
 		i.push(uabi.CMEventAddrResolved, 0, nil)

@@ -25,6 +25,9 @@ func (i *id) bindOwn(a netip.AddrPort) error {
 	case a.Port() == 0:
 		return i.bindAny(a)
 	}
+	if err := i.acquire(a); err != nil {
+		return err
+	}
 	claim, err := i.claim(a)
 	if errors.Is(err, syscall.EADDRINUSE) && !i.options.reuseAddr {
 		return refuse(syscall.EADDRINUSE, "bind to %v: %v", a, err)

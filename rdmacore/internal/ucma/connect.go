@@ -25,12 +25,12 @@ func connect(c *call, q *uabi.Connect) error {
 	if err := c.with(q.ID, func(i *id) error { return i.in(routeResolved) }); err != nil {
 		return err
 	}
-	qp, err := c.queuePair(&q.ConnParam)
+	qp, nic, err := c.queuePair(q.ID, &q.ConnParam)
 	if err != nil {
 		return err
 	}
-	cfg := c.dev.connConfig(&q.ConnParam)
-	if c.dev.config.RoCE {
+	cfg := c.dev.connConfig(nic, &q.ConnParam)
+	if nic.Config().RoCE {
 		offerImmediate(&cfg, false)
 	}
 	// Take asks package uverbs, which may ask an id to disconnect: not with dev.mu held.
@@ -84,7 +84,7 @@ func (i *id) begin(qp *uverbs.QP, cfg cm.Config) error {
 			return
 		}
 		kind := uint32(uabi.CMEventEstablished)
-		if d.config.RoCE {
+		if i.nic.Config().RoCE {
 			kind = uabi.CMEventConnectResponse // librdmacm answers ACCEPT and makes ESTABLISHED of it
 		}
 		i.established(conn, kind)

@@ -2,8 +2,8 @@
 
 // Package ucma is the kernel's half of /dev/infiniband/rdma_cm in user space: the device that librdmacm
 // writes its commands to, as the user ABI of Linux has them (package uabi), over package cm. A Device is
-// the one of a process, beside a device of package uverbs whose queue pairs it connects; a File is an
-// open of it.
+// the one of a process, beside the devices of package uverbs whose queue pairs it connects; a File is an
+// open of it. An id is bound to the device that has its address (nics.go).
 //
 //	program -> librdmacm -> write(rdma_cm) -> File.Write -> cm.Dial, cm.Listener -> TCP
 //	                     <- GET_EVENT <- eventfd, one token an event <-
@@ -25,7 +25,6 @@ import (
 
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/rdmacore/internal/portmap"
-	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
@@ -54,9 +53,9 @@ const maxDepth = 128
 
 // Device is rdma_cm as the programs of one process see it.
 type Device struct {
-	dev    *uverbs.Device
-	config uverbs.Config
-	guid   [8]byte
+	nics   []*uverbs.Device
+	dev    *uverbs.Device // the first of them, for what is the process' own
+	config uverbs.Config  // its own
 	limits limits
 	space  *portmap.Space
 
@@ -67,11 +66,11 @@ type Device struct {
 	turns map[netip.AddrPort]*turn
 }
 
-// New is the device that connects the queue pairs of d.
-func New(d *uverbs.Device) *Device {
-	c := d.Config()
+// New is the device that connects the queue pairs of some devices, of which there is one at least.
+func New(nics ...*uverbs.Device) *Device {
+	d := nics[0]
 	v := &Device{
-		dev: d, config: c, guid: sysfs.GUID(c.Addr), limits: defaults,
+		nics: nics, dev: d, config: d.Config(), limits: defaults,
 		ids: map[uint32]*id{}, turns: map[netip.AddrPort]*turn{},
 	}
 	v.space = portmap.New(d.Own, func(err error) { d.Report("port mapper", "port mapper: %v", err) })

@@ -16,11 +16,11 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 	d.mu.Lock()
 	i.conn.Store(conn)
 	i.src = tcpAddr(conn.LocalAddr(), i.src)
-	if a, err := conn.QP().Query(); err == nil && d.config.RoCE && !a.PlacedWrites {
+	if a, err := conn.QP().Query(); err == nil && i.roce() && !a.PlacedWrites {
 		d.note("id %d: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", i.num)
 	}
 	private := conn.PrivateData()
-	if d.config.RoCE && !i.passive {
+	if i.roce() && !i.passive {
 		var takes bool
 		private, takes = cutImmediate(private, true)
 		conn.QP().Context().(*uverbs.QP).PeerTakesImmediate(takes)
@@ -103,7 +103,7 @@ func initQPAttr(c *call, q *uabi.InitQPAttr) error {
 				break
 			}
 			r.QPAttrMask = uabi.QPState | uabi.QPAccessFlags
-			if i.dev.config.RoCE {
+			if i.roce() {
 				r.QPAttrMask |= uabi.QPPkeyIndex | uabi.QPPort
 			}
 		case uabi.QPSRTR, uabi.QPSRTS:

@@ -36,7 +36,9 @@ type call struct {
 // Write executes the command in the n octets at addr. It returns n, or a *uverbs.Refusal; EAGAIN of
 // GET_EVENT says that the event of the caller's token has been dropped: read another token.
 func (f *File) Write(addr uint64, n int) (int, error) {
-	f.dev.dev.Settle()
+	for _, n := range f.dev.nics {
+		n.Settle()
+	}
 	c := call{file: f, dev: f.dev}
 	cmd, err := c.take(addr, n)
 	if err == nil {

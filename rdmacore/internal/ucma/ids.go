@@ -15,6 +15,7 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/udwire"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
+	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
 // state of an id, as rdma_cm_state of Linux's cma.c.
@@ -46,6 +47,7 @@ type id struct {
 	state    state
 	options  options
 	src, dst netip.AddrPort
+	nic      *uverbs.Device // the one that has src; nil while that is none, or stands for all
 	port     *port          // reserved for it: not listened on, not connected
 	claimed  *portmap.Claim // its number in rdma_cm's port space; nil: it has none
 	reported uint32

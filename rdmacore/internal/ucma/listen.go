@@ -71,7 +71,15 @@ func (i *id) serve(ctx context.Context, l *cm.Listener) {
 			}
 			return
 		}
-		if !i.requested(r) {
+		to := tcpAddr(r.LocalAddr(), i.src)
+		nic := i.dev.at(to.Addr())
+		if nic == nil { // it came to an address that is none's
+			i.dev.note("id %d: %v asked for %v, which no device has", i.num, r.RemoteAddr(), to.Addr())
+			<-i.room
+			go func() { _ = r.Reject(nil) }()
+			continue
+		}
+		if !i.requested(r, nic) {
 			_ = r.Reject(nil)
 			return
 		}
@@ -80,7 +88,7 @@ func (i *id) serve(ctx context.Context, l *cm.Listener) {
 
 // requested queues a CONNECT_REQUEST, which counts as the listener's event and has its uid; unless the
 // listener has been destroyed.
-func (i *id) requested(r *cm.Request) bool {
+func (i *id) requested(r *cm.Request, nic *uverbs.Device) bool {
 	d := i.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -88,9 +96,9 @@ func (i *id) requested(r *cm.Request) bool {
 		return false
 	}
 	k := d.add(i.file, 0)
-	k.state, k.passive, k.silent, k.request, k.options = connecting, true, true, r, i.options
+	k.state, k.passive, k.silent, k.request, k.options, k.nic = connecting, true, true, r, i.options, nic
 	private := r.PrivateData()
-	if d.config.RoCE {
+	if k.roce() {
 		private, k.peerTakesImmediate = cutImmediate(private, false)
 	}
 	k.src, k.dst = tcpAddr(r.LocalAddr(), i.src), tcpAddr(r.RemoteAddr(), i.src)

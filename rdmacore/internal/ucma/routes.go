@@ -81,15 +81,15 @@ func (i *id) pkey(port uint8) uint16 {
 // device is the GUID of the device that an id is bound to, and its port: zeros while it
 // is not bound, or to all addresses; dev.mu is held.
 func (i *id) device() (guid [8]byte, port uint8) {
-	if wildcard(i.src) {
+	if i.nic == nil || wildcard(i.src) {
 		return guid, 0
 	}
-	return i.dev.guid, 1
+	return i.nic.GUID(), 1
 }
 
 // hasPath reports whether to state a path record: an iWARP device never has one.
 func (i *id) hasPath() bool {
-	return i.dev.config.RoCE && (i.state == routeResolved || i.state == connecting)
+	return i.roce() && (i.state == routeResolved || i.state == connecting)
 }
 
 // path is the path record between an id's addresses, with the GIDs and the P_Key only if
@@ -98,16 +98,13 @@ func (i *id) path() uabi.PathRec {
 	p := uabi.PathRec{SGID: gid(i.src.Addr()), DGID: gid(i.dst.Addr()), Pkey: [2]uint8{0xff, 0xff}}
 	if i.hasPath() {
 		p.Reversible, p.NumbPath, p.HopLimit = 1, 1, 64
-		p.MTU, p.MTUSelector = mtu4096, exactly
-		p.Rate, p.RateSelector = rate100, exactly
+		mtu, rate := i.nic.Path()
+		p.MTU, p.Rate = uint32(mtu), rate
+		p.MTUSelector, p.RateSelector = exactly, exactly
 		p.PacketLifeTime, p.PacketLifeTimeSelector = 16, exactly
 	}
 	return p
 }
 
-// Of a path record (enum ib_mtu, ib_rate, and ib_sa_selector).
-const (
-	mtu4096 = 5
-	rate100 = 16
-	exactly = 2
-)
+// exactly is of enum ib_sa_selector.
+const exactly = 2

@@ -37,15 +37,21 @@ func (c *call) datagrams(num uint32) (yes bool) {
 // here is the device's address for one of the loopback: queue pairs for datagrams are at the device's address alone, and so is
 // who listens for them.
 func (d *Device) here(a netip.AddrPort) netip.AddrPort {
-	if a.Addr().Unmap().IsLoopback() && !d.config.Addr.IsLoopback() {
-		return netip.AddrPortFrom(d.config.Addr, a.Port())
+	if a.Addr().Unmap().IsLoopback() {
+		if own := d.at(a.Addr()).Config().Addr; !own.IsLoopback() {
+			return netip.AddrPortFrom(own, a.Port())
+		}
 	}
 	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
 }
 
-// datagramsAt is the address that an id for datagrams gets when its program binds it to a.
+// datagramsAt is the address that an id for datagrams gets when its program binds it to a: of one that stands for all, that of the
+// first device.
 func (d *Device) datagramsAt(a netip.AddrPort) (netip.AddrPort, error) {
 	own := d.config.Addr
+	if n := d.at(a.Addr()); !wildcard(a) && n != nil {
+		own = n.Config().Addr
+	}
 	if !wildcard(a) && d.here(a).Addr().WithZone("") != own.Unmap().WithZone("") {
 		return a, refuse(syscall.EADDRNOTAVAIL, "%v: datagrams are at the device's address alone, %v", a.Addr(), own)
 	}
@@ -54,10 +60,25 @@ func (d *Device) datagramsAt(a netip.AddrPort) (netip.AddrPort, error) {
 
 // sourceFor is the address that what is for dst comes from.
 func (i *id) sourceFor(dst netip.Addr) (netip.Addr, error) {
-	if i.options.datagrams {
-		return i.dev.config.Addr, nil
+	if !i.options.datagrams {
+		return sourceFor(dst)
 	}
-	return sourceFor(dst)
+	own := i.dev.config.Addr
+	if len(i.dev.nics) > 1 {
+		a, err := sourceFor(dst)
+		if err != nil {
+			return a, err
+		}
+		n := i.dev.at(a)
+		if n == nil {
+			return a, i.dev.noDevice(a)
+		}
+		own = n.Config().Addr
+	}
+	if dst.Is4() != own.Unmap().Is4() {
+		return own, refuse(syscall.ENODEV, "%v: datagrams leave from %v", dst, own)
+	}
+	return own, nil
 }
 
 // socket makes the port, which is UDP's, a socket; with a peer it hears that one alone. It takes the port, also if it fails.

@@ -91,7 +91,7 @@ func (l *setupListener) take(s udwire.Setup, from netip.AddrPort) []byte {
 	l.known[key] = r
 	l.pending++
 	k := d.add(i.file, 0)
-	k.state, k.passive, k.silent, k.setup, k.options = connecting, true, true, r, i.options
+	k.state, k.passive, k.silent, k.setup, k.options, k.nic = connecting, true, true, r, i.options, i.nic
 	k.src, k.dst = i.src, netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	i.push(uabi.CMEventConnectRequest, 0, func(e *event) {
 		e.child, e.resp.ID = k, k.num
@@ -152,7 +152,11 @@ func (i *id) takeSetup() (*setupRequest, error) {
 // acceptSetup tells the peer the queue pair that the program names. There is no event of it, as on Linux.
 func acceptSetup(c *call, q *uabi.Accept) error {
 	p := &q.ConnParam
-	qp := c.dev.dev.QP(p.QPNum)
+	nic, err := c.nic(q.ID)
+	if err != nil {
+		return err
+	}
+	qp := nic.QP(p.QPNum)
 	switch {
 	case p.Valid == 0:
 		return refuse(syscall.EINVAL, "the parameters are not marked as valid")
@@ -166,7 +170,7 @@ func acceptSetup(c *call, q *uabi.Accept) error {
 		s.QKey = defaultQKey
 	}
 	var r *setupRequest
-	err := c.with(q.ID, func(i *id) (err error) {
+	err = c.with(q.ID, func(i *id) (err error) {
 		if r, err = i.takeSetup(); err == nil {
 			i.uid, i.silent = q.UID, false
 		}

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -17,7 +18,7 @@ import (
 //
 //	queue pair number = TCP port << 8 | index
 //
-// Each 256 queue pairs of a process share a listener on the device's address. Of two queue pairs the one with the lower (address,
+// Each 256 queue pairs of a device share a port, at which there is a listener on each address of the device. Of two queue pairs the one with the lower (address,
 // number) dials the port that the other's number has; MODIFY_QP returns at once, and what is posted meanwhile
 // waits (byhand_trials.go). docs/c-programs.md tells programs what that means.
 
@@ -37,11 +38,11 @@ type byHand struct {
 	early int                  // Requests that wait
 }
 
-// handPort is a listener and the queue pairs that share it.
+// handPort is a port and the queue pairs that share it.
 type handPort struct {
 	number    uint16
-	listener  *cm.Listener
-	datagrams *net.UDPConn // of UD queue pairs; nil without any
+	listeners []*cm.Listener // of each address
+	datagrams *net.UDPConn   // of UD queue pairs; nil without any
 	used      int
 	next      uint8 // the index to try first, so that one is not soon another's
 	qps       [qpsPerPort]*handQP
@@ -74,7 +75,9 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 		h.ports = map[uint16]*handPort{}
 	}
 	h.ports[p.number] = p
-	go d.serve(p)
+	for _, l := range p.listeners {
+		go d.serve(p, l)
+	}
 	if p.datagrams != nil {
 		go d.serveUDP(p)
 	}
@@ -84,22 +87,48 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 // newPort listens on a TCP port, and with datagrams on the UDP port of the same number.
 func (d *Device) newPort(datagrams bool) (*handPort, error) {
 	for try := 1; ; try++ {
-		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.config.Addr, 0)))
-		if err != nil {
+		listeners, err := d.listenAll()
+		if err == nil {
+			p := &handPort{number: listeners[0].Addr().(*net.TCPAddr).AddrPort().Port()}
+			if datagrams {
+				p.datagrams, err = d.listenUDP(p.number)
+			}
+			if err == nil {
+				for _, l := range listeners {
+					p.listeners = append(p.listeners, cm.NewListener(d.Owning(l), cm.ListenConfig{}))
+				}
+				return p, nil
+			}
+			closeAll(listeners)
+		}
+		if try == portTries || !errors.Is(err, syscall.EADDRINUSE) {
 			return nil, err
 		}
-		p := &handPort{number: l.Addr().(*net.TCPAddr).AddrPort().Port()}
-		if datagrams {
-			if p.datagrams, err = d.listenUDP(p.number); err != nil {
-				_ = l.Close()
-				if try < portTries {
-					continue
-				}
-				return nil, err
-			}
+	}
+}
+
+// listenAll listens on a free port of the device's address, and on that of each further address that there is still. Errors:
+// EADDRINUSE among others.
+func (d *Device) listenAll() (list []net.Listener, err error) {
+	port := uint16(0)
+	for _, a := range d.addrs {
+		l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(a, port)))
+		if len(list) > 0 && errors.Is(err, syscall.EADDRNOTAVAIL) {
+			continue // the interface has lost it
 		}
-		p.listener = cm.NewListener(d.Owning(l), cm.ListenConfig{})
-		return p, nil
+		if err != nil {
+			closeAll(list)
+			return nil, err
+		}
+		list = append(list, l)
+		port = l.Addr().(*net.TCPAddr).AddrPort().Port()
+	}
+	return list, nil
+}
+
+func closeAll(list []net.Listener) {
+	for _, l := range list {
+		_ = l.Close()
 	}
 }
 
@@ -146,7 +175,9 @@ func (d *Device) freeQPN(q *QP) {
 		o.link.cancel(errGone)
 	}
 	if last {
-		_ = p.listener.Close()
+		for _, l := range p.listeners {
+			_ = l.Close()
+		}
 		if p.datagrams != nil {
 			_ = p.datagrams.Close()
 		}

@@ -21,6 +21,7 @@ import (
 type link struct {
 	dev   *Device
 	qp    *QP
+	me    netip.Addr // of the GID that the queue pair sends from
 	peer  netip.Addr
 	dest  uint32
 	dials bool // this side does; else it waits for request
@@ -52,12 +53,12 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 	case m.DestQPNum>>8 == 0 || m.DestQPNum>>24 != 0:
 		return refuse(syscall.EINVAL, "queue pair number %#x is none of softrnic's: port << 8 | index", m.DestQPNum)
 	}
-	me := plain(d.config.Addr)
-	order := me.Compare(peer)
+	me := d.sender(m)
+	order := plain(me).Compare(peer)
 	if order == 0 {
 		order = int(q.qpn) - int(m.DestQPNum)
 	}
-	l := &link{dev: d, qp: q, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{}), over: make(chan struct{})}
+	l := &link{dev: d, qp: q, me: me, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{}), over: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	if err := d.begin(l); err != nil {
 		l.cancel(nil)
@@ -66,6 +67,14 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 	q.PeerTakesImmediate(true) // no other device brings queue pairs up by hand with this one
 	go l.run(order == 0)
 	return nil
+}
+
+// sender is the address of the GID that m names for what the queue pair sends. An RNIC has no use for the index, and takes any.
+func (d *Device) sender(m *uabi.ModifyQP) netip.Addr {
+	if i := int(m.Dest.SGIDIndex); i < len(d.addrs) {
+		return d.addrs[i]
+	}
+	return d.config.Addr
 }
 
 // begin takes the queue pair for a link, and gives it the Request that has come for it.
@@ -172,7 +181,7 @@ func (l *link) again(r *cm.Request) {
 
 func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
 	cfg.PrivateData = handData(l.dest, l.qp.qpn)
-	me := l.dev.config.Addr
+	me := l.me
 	ctx, cancel := context.WithTimeout(l.ctx, attemptTime)
 	defer cancel()
 	d := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(me, 0)), Control: func(_, _ string, c syscall.RawConn) error {

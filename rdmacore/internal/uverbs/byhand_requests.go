@@ -38,9 +38,9 @@ func parseHandData(b []byte) (dest, src uint32, ok bool) {
 
 // serve takes the Requests of a listener to their queue pairs, until it is closed. Strangers are rejected; those that say
 // nothing are package cm's to bound.
-func (d *Device) serve(p *handPort) {
+func (d *Device) serve(p *handPort, l *cm.Listener) {
 	for {
-		r, err := p.listener.Accept(context.Background())
+		r, err := l.Accept(context.Background())
 		if err != nil {
 			return
 		}

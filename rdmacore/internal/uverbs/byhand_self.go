@@ -16,7 +16,7 @@ import (
 // toItself brings a queue pair up whose peer is itself. Its stream is a TCP connection with one end, which TCP
 // can have (RFC 9293 3.5, simultaneous open): what is sent there is received there.
 func (l *link) toItself() (<-chan struct{}, error) {
-	nc, err := l.dev.oneEnded()
+	nc, err := l.dev.oneEnded(l.me)
 	if err != nil {
 		return nil, err
 	}
@@ -33,9 +33,8 @@ func (l *link) toItself() (<-chan struct{}, error) {
 	return s.Done(), nil
 }
 
-// oneEnded connects a socket of the device's address to itself.
-func (d *Device) oneEnded() (net.Conn, error) {
-	a := d.config.Addr
+// oneEnded connects a socket of an address of the device to itself.
+func (d *Device) oneEnded(a netip.Addr) (net.Conn, error) {
 	var family int
 	var sa unix.Sockaddr
 	if a.Is4() {

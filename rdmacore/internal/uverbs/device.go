@@ -1,8 +1,8 @@
 //go:build linux && (amd64 || arm64)
 
-// Package uverbs is the kernel's half of /dev/infiniband/uverbs0 in user space: the device that a
+// Package uverbs is the kernel's half of /dev/infiniband/uverbsN in user space: the device that a
 // C program writes its verbs to, as commands of the user ABI of Linux (package uabi), over
-// an RNIC of package verbs. A Device is the one of a process, a File is an open of it.
+// an RNIC of package verbs. A Device is one of a process, with an RNIC of its own; a File is an open of it.
 //
 //	program -> libibverbs -> write(uverbs0) -> File.Write -> verbs
 //
@@ -19,6 +19,7 @@ package uverbs
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/softrnic/softrnic/internal/inventory"
@@ -30,8 +31,14 @@ import (
 
 // Config configures a Device. Addr is needed.
 type Config struct {
-	// Addr is the device's address: its GID, and where queue pairs brought up by hand listen.
+	// Name is what libibverbs calls the device.
+	Name string
+	// Addr is the device's address: its first GID, and where queue pairs brought up by hand listen.
 	Addr netip.Addr
+	// GIDs are the other addresses in its table of GIDs, from index 1. IPv6 addresses of a link have a zone.
+	GIDs []netip.Addr
+	// Rate is that of its port, in Gb/s, and MTU the active one, in octets; 0 stands for 100 and 4096.
+	Rate, MTU int
 	// RoCE presents a RoCE adapter; else an RNIC.
 	RoCE bool
 	// CRC says whether CRCs are asked for.
@@ -54,7 +61,10 @@ type Device struct {
 	rnic   *verbs.RNIC
 	limits verbs.Limits
 	guid   [8]byte
-	cqs    sync.Map // verbs.CQID to *cq
+	rate   sysfs.Rate
+	mtu    uint8        // enum ib_mtu
+	addrs  []netip.Addr // of its GIDs
+	cqs    sync.Map     // verbs.CQID to *cq
 	idlers idlers
 	srqs   sync.Map // verbs.SRQID to *srq
 	qpns   sync.Map // uint32 to *QP
@@ -75,6 +85,14 @@ func New(c Config) (*Device, error) {
 	if !c.Addr.IsValid() {
 		return nil, fmt.Errorf("uverbs: the device needs an address")
 	}
+	rate, err := sysfs.RateOf(c.Rate)
+	if err != nil {
+		return nil, fmt.Errorf("uverbs: %w", err)
+	}
+	mtu, ok := sysfs.MTUOf(c.MTU)
+	if !ok {
+		return nil, fmt.Errorf("uverbs: there is no MTU of %d octets", c.MTU)
+	}
 	r, err := verbs.Open(c.RNIC)
 	if err != nil {
 		return nil, fmt.Errorf("uverbs: %w", err)
@@ -83,7 +101,10 @@ func New(c Config) (*Device, error) {
 	if c.Own != nil {
 		tcpsock.TellDuplicates(c.Own)
 	}
-	d := &Device{config: c, rnic: r, guid: sysfs.GUID(c.Addr), waits: waitsFor, files: map[*File]struct{}{}}
+	d := &Device{
+		config: c, rnic: r, guid: sysfs.GUID(c.Addr), rate: rate, mtu: mtu, addrs: append([]netip.Addr{c.Addr}, c.GIDs...), waits: waitsFor,
+		files: map[*File]struct{}{},
+	}
 	if err := d.start(); err != nil {
 		_ = r.Close()
 		return nil, fmt.Errorf("uverbs: %w", err)
@@ -133,6 +154,19 @@ func (d *Device) start() (err error) {
 
 // Config is what the device was made with.
 func (d *Device) Config() Config { return d.config }
+
+// GUID is the device's node GUID, in network order.
+func (d *Device) GUID() [8]byte { return d.guid }
+
+// Has reports whether an address is one of the device's. One of a link without a zone is, whatever the link.
+func (d *Device) Has(a netip.Addr) bool {
+	return slices.ContainsFunc(d.addrs, func(own netip.Addr) bool {
+		return plain(own) == plain(a) && (own.Zone() == "" || a.Zone() == "" || own.Zone() == a.Zone())
+	})
+}
+
+// Path is what a path record says of the port: enum ib_mtu and enum ib_rate.
+func (d *Device) Path() (mtu, rate uint8) { return d.mtu, d.rate.Path }
 
 // RNIC is what is below the device.
 func (d *Device) RNIC() *verbs.RNIC { return d.rnic }

@@ -86,14 +86,14 @@ const (
 	atomicGlob = 2
 )
 
-// queryPort answers for port 1, the only one: active, Ethernet, MTU 4096.
+// queryPort answers for port 1, the only one: active, Ethernet.
 func (f *File) queryPort(q *uabi.QueryPort, p *uabi.QueryPortResp) error {
 	if q.PortNum != 1 {
 		return refuse(syscall.EINVAL, "port %d: the device has port 1 alone", q.PortNum)
 	}
 	*p = uabi.QueryPortResp{
-		MaxMsgSz: maxMessage, GIDTblLen: 1, PkeyTblLen: 1, State: 4, MaxMTU: 5, ActiveMTU: 5, MaxVLNum: 1,
-		ActiveWidth: 2, ActiveSpeed: 32, PhysState: 5, LinkLayer: 2, PortCapFlags: 1 << 16, // CM
+		MaxMsgSz: maxMessage, GIDTblLen: uint32(len(f.dev.addrs)), PkeyTblLen: 1, State: 4, MaxMTU: 5, ActiveMTU: f.dev.mtu, MaxVLNum: 1,
+		ActiveWidth: f.dev.rate.Width, ActiveSpeed: f.dev.rate.Speed, PhysState: 5, LinkLayer: 2, PortCapFlags: 1 << 16, // CM
 	}
 	return nil
 }

@@ -9,6 +9,12 @@ import (
 // A thread of the program that reads a completion channel need not be woken by one of ours: it sleeps on the sockets
 // itself, beside the channel, and receives for itself when it wakes.
 
+// Watches reports whether a completion channel is one of the device's.
+func (d *Device) Watches(fd int) bool {
+	_, ok := d.chans.Load(fd)
+	return ok
+}
+
 // Watch is for a thread that is about to sleep until something is in the completion channel fd, of which Config.Channel told: what
 // has arrived is received. If nothing had, it puts descriptors in fds and reports how many: one of them can be read
 // when there is something to receive, and then Watch is to be called again. They are good for nothing else, and may be another

@@ -16,7 +16,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 static _Atomic int opened, closed, forked, dropped;
-static int event[1 << 14];
+static int event[1 << 14], kinds[1 << 14];
 
 static char told[1 << 16];
 static unsigned long told_size;
@@ -28,10 +28,11 @@ EXPORT void srn_begin(const char *text, unsigned long n)
 
 EXPORT int srn_open(int kind, int fd)
 {
-	if (kind != 1 && kind != 2)
+	if ((kind & 0xff) != 1 && kind != 2)
 		return -EINVAL;
 	int handle = opened++;
 	event[handle] = fd;
+	kinds[handle] = kind;
 	return handle;
 }
 
@@ -145,6 +146,7 @@ EXPORT long srn_write(int handle, const void *buf, unsigned long n)
 		/* fallthrough */
 	case 3: case 14: case 16: case 18: case 24: case 27: return makes(buf, n);
 	case 125: return (long)last;
+	case 200: return 1000 + kinds[handle];
 	case 126: return 1000 + (next_errno = (int)c.arg);
 	case 114: return (long)srn_post_rings;
 	case 115: return 1000 + posts;

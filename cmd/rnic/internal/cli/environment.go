@@ -23,6 +23,7 @@ var Variables = []Variable{
 	{"SOFTRNIC_ENGINE", "the path of libsoftrnic-engine.so"},
 	{"SOFTRNIC_TREE", "without rnic run, in place of SYSFS_PATH: a folder that rnic cdi generate has made. What depends on the address in it, the engine says"},
 	{"SOFTRNIC_ADDR", "the address of the device: --addr. Without it one is chosen"},
+	{"SOFTRNIC_DEVICES", "the devices: --device and --devices, each with its addresses"},
 	{"SOFTRNIC_AS", "iwarp or roce: --as"},
 	{"SOFTRNIC_CRC", "on or off: --crc"},
 	{"SOFTRNIC_STRACE", "a file for the commands of the program, a line each: --strace"},

@@ -17,12 +17,21 @@ import (
 // Command makes `rnic info`.
 func Command() *cobra.Command {
 	var asJSON, blocks bool
+	var list devices
 	cmd := &cobra.Command{
 		Use:   "info",
 		Short: "Show what this RNIC offers",
-		Long:  "Show the attributes that the Query RNIC verb returns: limits of every resource, and which options there are.",
-		Args:  cli.ExactArgs(),
+		Long: `Show the attributes that the Query RNIC verb returns: limits of every resource, and which options there are.
+
+With --devices: the devices that a C program would find under rnic run with the same --device and --devices.`,
+		Example: `  rnic info
+  rnic info --devices --device mlx5_0=eth0,numa=0 --device mlx5_1=eth1,numa=1
+  rnic info --devices=FILE`,
+		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if list.asked(cmd) {
+				return list.print(cmd.OutOrStdout(), asJSON)
+			}
 			var c verbs.Config
 			if blocks {
 				c.Mode = verbs.BlockMode
@@ -39,6 +48,7 @@ func Command() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&blocks, "block-mode", false, "open the RNIC in block mode instead of page mode")
+	list.addTo(cmd.Flags())
 	return cmd
 }
 

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
-	"github.com/softrnic/softrnic/rdmacore"
 	"github.com/softrnic/softrnic/stats"
 )
 
@@ -60,11 +59,6 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	if err := preloads(path); err != nil {
 		return cli.WithStatus(126, err)
 	}
-	a, err := rdmacore.HostAddress(f.addr)
-	if err != nil {
-		return err
-	}
-	f.addr = a.Addr
 	if f.strace != "" {
 		if f.strace, err = filepath.Abs(f.strace); err != nil {
 			return err
@@ -74,6 +68,10 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 		}
 	}
 	if err := f.lab.Absolute(); err != nil {
+		return err
+	}
+	settings, err := f.settings(libs).Resolve()
+	if err != nil {
 		return err
 	}
 
@@ -86,8 +84,7 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 		return fmt.Errorf("making a folder for the device's files: %w", err)
 	}
 	defer tree.remove()
-	settings := f.settings(libs)
-	if err := settings.WriteTree(tree.path, a.Interface); err != nil {
+	if err := settings.WriteTree(tree.path); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
 	valgrind, err := writeSuppressions(tree.path, os.Getenv("VALGRIND_OPTS"))

@@ -13,12 +13,13 @@ import (
 
 // flags are those of the command.
 type flags struct {
-	addr   netip.Addr // invalid: choose
-	as     string     // iwarp or roce
-	crc    bool
-	strace string // a file; "": none
-	lab    cli.Lab
-	stats  cli.Stats
+	addr    netip.Addr // invalid: choose
+	as      string     // iwarp or roce
+	devices cli.Devices
+	crc     bool
+	strace  string // a file; "": none
+	lab     cli.Lab
+	stats   cli.Stats
 }
 
 // Command makes `rnic run`.
@@ -31,13 +32,14 @@ func Command() *cobra.Command {
 		Short: "Run a C program that uses libibverbs or librdmacm over this RNIC",
 		Long: `Run a program that was written for rdma-core (libibverbs, librdmacm), unchanged, over this RNIC: it finds a
 device softrnic0 that has one of this host's addresses. No kernel module, no hardware and no privilege is
-needed; rdma-core is as packaged. The peer may be another such program, rnic ping, Linux siw or an adapter.
+needed; rdma-core is as packaged. --device names other devices, as many as you like (rnic info --devices shows them). The peer may be another such program, rnic ping, Linux siw or an adapter.
 
 The exit status is the program's; 126 and 127 are as a shell's.`,
 		Example: `  rnic run --check
   rnic run -- ibv_devinfo -v
   rnic run -- ib_write_bw -R &
-  rnic run -- ib_write_bw -R 127.0.0.1`,
+  rnic run -- ib_write_bw -R 127.0.0.1
+  rnic run --device mlx5_0=eth0,numa=0 --device mlx5_1=eth1,numa=1 -- ibv_devinfo`,
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case checkHost && len(args) > 0:
@@ -57,6 +59,12 @@ The exit status is the program's; 126 and 127 are as a shell's.`,
 				}
 				f.addr = f.addr.Unmap()
 			}
+			if err := f.devices.Read(f.as == "roce"); err != nil {
+				return err
+			}
+			if addr != "" && len(f.devices.List) > 0 {
+				return cli.Usagef("--addr is of softrnic0; give each --device its own: --device NAME=%s", addr)
+			}
 			if checkHost {
 				return check(cmd.OutOrStdout(), f.addr)
 			}
@@ -66,6 +74,7 @@ The exit status is the program's; 126 and 127 are as a shell's.`,
 	fs := cmd.Flags()
 	fs.SetInterspersed(false) // the flags behind COMMAND are its own
 	fs.StringVar(&addr, "addr", "", "the device's address, one of this host; default: the first global one, else loopback")
+	f.devices.AddTo(fs)
 	fs.StringVar(&f.as, "as", f.as, "what the device says it is: iwarp, or roce for programs that want InfiniBand's ways")
 	fs.Var(cli.OnOff(&f.crc), "crc", "ask for CRCs: on or off")
 	fs.StringVar(&f.strace, "strace", "", "write each command of the program to this `FILE`, decoded, with its result")
@@ -78,7 +87,7 @@ The exit status is the program's; 126 and 127 are as a shell's.`,
 // settings are those of the engine in the program.
 func (f flags) settings(libs libraries) rdmacore.Settings {
 	return rdmacore.Settings{
-		Engine: libs.engine, Addr: f.addr, RoCE: f.as == "roce", CRC: f.crc, Strace: f.strace, Faults: f.lab.Faults,
+		Engine: libs.engine, Addr: f.addr, RoCE: f.as == "roce", Devices: f.devices.List, CRC: f.crc, Strace: f.strace, Faults: f.lab.Faults,
 		Pcap: f.lab.Pcap, PcapPayload: f.lab.Payload, Trace: f.lab.Trace, Stats: f.stats.On(),
 	}
 }

@@ -22,6 +22,9 @@ func TestUsage(t *testing.T) {
 		{"run --check -- true", "runs no COMMAND"},
 		{"run --addr host -- true", "want an address"},
 		{"run --addr fe80::1%lo -- true", "want an address"},
+		{"run --device mlx5_0,nic=1 -- true", `there is no "nic=1"; want NAME`},
+		{"run --device a --addr 127.0.0.1 -- true", "give each --device its own: --device NAME=127.0.0.1"},
+		{"run --devices /nowhere -- true", "--devices: open /nowhere"},
 	} {
 		r := clitest.Run(t.Context(), strings.Fields(tt.args)...)
 		assert.Equal(t, 2, r.Status, tt.args)
@@ -58,7 +61,7 @@ func TestEnvironment(t *testing.T) {
 		got[v[0]] = v[1]
 	}
 	assert.Equal(t, map[string]string{
-		"LD_PRELOAD": "/p:/other", "SYSFS_PATH": "/tree", "SOFTRNIC_ENGINE": "/e", "SOFTRNIC_ADDR": "127.0.0.1",
+		"LD_PRELOAD": "/p:/other", "SYSFS_PATH": "/tree", "SOFTRNIC_ENGINE": "/e", "SOFTRNIC_ADDR": "127.0.0.1", "SOFTRNIC_DEVICES": "",
 		"SOFTRNIC_AS": "roce", "SOFTRNIC_CRC": "on", "SOFTRNIC_STRACE": "/t",
 		"SOFTRNIC_FAULTS": "", "SOFTRNIC_PCAP": "", "SOFTRNIC_TRACE": "", "SOFTRNIC_PCAP_PAYLOAD": "off", "SOFTRNIC_STATS": "off",
 	}, got)

@@ -3,6 +3,7 @@ package top
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,7 @@ func number[T float64 | uint64 | uint32 | int](format string, of func(*row) T) f
 
 var columns = []column{
 	{"PID", 0, 5, number("%d", func(r *row) int { return r.pid })},
+	{nicHead, 0, 3, func(r *row) string { return cli.Printable(r.name) }},
 	{"QP", 0, 3, number("%d", func(r *row) uint32 { return r.qp })},
 	{"STATE", 3, 5, func(r *row) string { return cli.Printable(r.state) }},
 	{"OUT msg/s", 1, 9, number("%.0f", func(r *row) float64 { return r.out.messages })},
@@ -38,6 +40,9 @@ var columns = []column{
 	{"PEER", 6, 15, func(r *row) string { return cmp.Or(cli.Printable(r.peer), "-") }},
 }
 
+// nicHead is the column of the NIC's name, which is there if one has a name.
+const nicHead = "NIC"
+
 const (
 	lastRank = 7
 	gap      = 2 // before each column
@@ -48,7 +53,13 @@ const (
 func table(rows []row, now []stats.Snapshot, width int) string {
 	var text strings.Builder
 	for _, p := range now {
-		text.WriteString(wrap(summary(p), width))
+		for _, line := range summaries(p) {
+			text.WriteString(wrap(line, width))
+		}
+	}
+	columns := columns
+	if !slices.ContainsFunc(rows, func(r row) bool { return r.name != "" }) {
+		columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return c.head == nicHead })
 	}
 	text.WriteString("\n")
 	widths := make([]int, len(columns))
@@ -61,7 +72,7 @@ func table(rows []row, now []stats.Snapshot, width int) string {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	shown := chosen(widths, width)
+	shown := chosen(columns, widths, width)
 	line := func(cell func(i int) string) {
 		for i, show := range shown {
 			if show {
@@ -74,14 +85,14 @@ func table(rows []row, now []stats.Snapshot, width int) string {
 	for _, of := range cells {
 		line(func(i int) string { return of[i] })
 	}
-	if missing := missing(shown); missing != "" {
+	if missing := missing(columns, shown); missing != "" {
 		text.WriteString(wrap("not shown for want of width: "+missing, width))
 	}
 	return text.String()
 }
 
 // chosen says which columns there is room for: rank by rank, each that still fits. The first are always there.
-func chosen(widths []int, width int) []bool {
+func chosen(columns []column, widths []int, width int) []bool {
 	shown := make([]bool, len(columns))
 	left := width
 	for rank := range lastRank + 1 {
@@ -103,7 +114,7 @@ func chosen(widths []int, width int) []bool {
 }
 
 // missing names the columns that are not shown.
-func missing(shown []bool) string {
+func missing(columns []column, shown []bool) string {
 	var names []string
 	for i, show := range shown {
 		if !show && !(columns[i].head == "MB/s" || columns[i].head == "in") { // the second of two

@@ -151,7 +151,11 @@ func take(sockets []string) (all []stats.Snapshot, err error) {
 func counters(w io.Writer, all []stats.Snapshot) error {
 	for _, p := range all {
 		for _, nic := range p.RNICs {
-			fmt.Fprintf(w, "%s[%d] rnic %s\n", cli.Printable(p.Program), p.PID, cli.Printable(nic.ID))
+			name := ""
+			if nic.Name != "" {
+				name = " " + cli.Printable(nic.Name)
+			}
+			fmt.Fprintf(w, "%s[%d] rnic %s%s\n", cli.Printable(p.Program), p.PID, cli.Printable(nic.ID), name)
 			for _, l := range nic.Lines() {
 				if _, err := fmt.Fprintf(w, "  %s %d\n", cli.Printable(l.Name), l.Value); err != nil {
 					return err

@@ -101,6 +101,32 @@ func TestRates(t *testing.T) {
 	assert.Equal(t, rate{}, rates(nil, now)[0].out, "nothing to compare with")
 }
 
+// TestNames: NICs that have names are told apart by them, also by what each has counted in all.
+func TestNames(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	at := func(at time.Time, first, second uint64) stats.Snapshot {
+		p, other := snapshot(at, "RTS", first, 0, 0), snapshot(at, "RTS", second, 0, 0)
+		p.RNICs = append(p.RNICs, other.RNICs...)
+		p.RNICs[0].Name, p.RNICs[1].ID, p.RNICs[1].Name = "mlx5_0", "y", "mlx5\x1b_1"
+		for i, n := range []uint64{first, second} {
+			p.RNICs[i].By = map[string]map[string]uint64{"out_octets": {"write": n}}
+		}
+		return p
+	}
+	before, now := []stats.Snapshot{at(begin, 1e6, 1e6)}, []stats.Snapshot{at(begin.Add(time.Second), 3e6, 8e6)}
+	rows := rates(before, now)
+	require.Len(t, rows, 2)
+	assert.Equal(t, []float64{7e6, 2e6}, []float64{rows[0].out.octets, rows[1].out.octets}, "the same number of a queue pair on either")
+	text := table(rows, now, 0)
+	assert.Regexp(t, `(?m)^ +PID +NIC +QP`, text)
+	assert.Regexp(t, `(?m)^ +7 +mlx5_0 +5 +RTS`, text)
+	assert.Contains(t, text, "[7] mlx5_0: 0 QPs")
+	assert.Contains(t, text, "3.0 MB out")
+	assert.Contains(t, text, "8.0 MB out")
+	assert.NotContains(t, text, "\x1b")
+	assert.NotContains(t, table(rates(nil, []stats.Snapshot{snapshot(begin, "RTS", 1, 1, 0)}), nil, 0), "NIC", "they have none")
+}
+
 // TestScreen: it has no more lines and columns than the terminal.
 func TestScreen(t *testing.T) {
 	assert.Equal(t, "\x1b[Ha\x1b[K\nb\x1b[K\nq quits\x1b[K\x1b[J", screen("a\nb\n", 24, 80))
