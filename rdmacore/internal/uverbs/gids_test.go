@@ -1,0 +1,94 @@
+//go:build linux && (amd64 || arm64)
+
+package uverbs
+
+import (
+	"net/netip"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+)
+
+// TestByHandWithGIDs: queue pairs of devices with several addresses find each other at each of them, by the index of the GID that
+// the program names.
+func TestByHandWithGIDs(t *testing.T) {
+	gids := []netip.Addr{netip.MustParseAddr("127.0.0.4"), netip.IPv6Loopback()}
+	for index, gid := range append([]netip.Addr{addr1}, gids...) {
+		for _, roce := range []bool{false, true} {
+			a := newSide(started(t, Config{Addr: addr1, GIDs: gids, CRC: true, RoCE: roce}), allRights)
+			b := newSide(started(t, Config{Addr: addr2, GIDs: []netip.Addr{netip.MustParseAddr("127.0.0.5"), netip.IPv6Loopback()}, RoCE: roce}), allRights)
+			raise := func(s *side, own int, peer netip.Addr, dest uint32) {
+				require.NoError(t, s.to(uabi.QPSInit))
+				m := s.whole(uabi.QPSRTR)
+				m.DestQPNum, m.Dest.DGID, m.Dest.SGIDIndex = dest, peer.As16(), uint8(own)
+				require.NoError(t, s.modify(m))
+				require.NoError(t, s.to(uabi.QPSRTS))
+			}
+			raise(a, index, b.dev.addrs[index], b.qp.QPN)
+			raise(b, index, gid, a.qp.QPN)
+			talk(t, a, b)
+		}
+	}
+}
+
+// TestToItselfByGID: a queue pair whose peer is itself, at an address that is not the device's first.
+func TestToItselfByGID(t *testing.T) {
+	a := newSide(started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.IPv6Loopback()}}), allRights)
+	require.NoError(t, a.to(uabi.QPSInit))
+	m := a.whole(uabi.QPSRTR)
+	m.DestQPNum, m.Dest.DGID, m.Dest.SGIDIndex = a.qp.QPN, netip.IPv6Loopback().As16(), 1
+	require.NoError(t, a.modify(m))
+	require.NoError(t, a.to(uabi.QPSRTS))
+	a.fill(0, []byte("x"))
+	_, err := a.recv(7, a.sge(1024, 64))
+	require.NoError(t, err)
+	a.posted(signaled(uabi.WRSend, 8), a.sge(0, 1))
+	a.one()
+	a.one()
+	assert.Equal(t, []byte("x"), a.read(1024, 1))
+}
+
+// TestPortOfGIDs: a query says how many GIDs there are, what the rate is and the MTU; an index behind the last is refused as adapters do.
+func TestPortOfGIDs(t *testing.T) {
+	p := started(t, Config{Addr: addr1, GIDs: []netip.Addr{addr2}, RoCE: true, Rate: 400, MTU: 1024})
+	r := must[uabi.QueryPortResp](p, uabi.CmdQueryPort, &uabi.QueryPort{PortNum: 1})
+	assert.EqualValues(t, 2, r.GIDTblLen)
+	assert.EqualValues(t, 3, r.ActiveMTU)
+	assert.EqualValues(t, 5, r.MaxMTU)
+	assert.EqualValues(t, 2, r.ActiveWidth)
+	assert.EqualValues(t, 128, r.ActiveSpeed)
+	s := newSide(p, allRights)
+	require.NoError(t, s.to(uabi.QPSInit))
+	m := s.whole(uabi.QPSRTR)
+	m.DestQPNum, m.Dest.DGID, m.Dest.SGIDIndex = 0x100, addr1.As16(), 2
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, s.modify(m)))
+	for _, c := range []Config{{Addr: addr1, Rate: 99}, {Addr: addr1, MTU: 1500}} {
+		_, err := New(c)
+		assert.Error(t, err)
+	}
+}
+
+// TestHas: addresses of a link are the same whatever the link, unless both say which.
+func TestHas(t *testing.T) {
+	d := started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.MustParseAddr("::1")}}).dev
+	d.addrs = append(d.addrs, netip.MustParseAddr("fe80::1%eth0"))
+	for text, want := range map[string]bool{
+		"127.0.0.1": true, "::ffff:127.0.0.1": true, "127.0.0.2": false, "::1": true, "fe80::1": true, "fe80::1%eth0": true, "fe80::1%eth1": false,
+	} {
+		assert.Equal(t, want, d.Has(netip.MustParseAddr(text)), text)
+	}
+}
+
+// TestGoneGID: an address that the interface has lost is no obstacle to queue pairs; the first is.
+func TestGoneGID(t *testing.T) {
+	p := started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
+	newSide(p, allRights)
+	p = started(t, Config{Addr: netip.MustParseAddr("192.0.2.1")})
+	pd, cq := p.pd(), p.cq(8, -1)
+	_, err := write[uabi.CreateQPResp](p, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: config(pd, cq, cq)})
+	assert.Equal(t, syscall.EADDRNOTAVAIL, errnoOf(t, err))
+}
