@@ -17,7 +17,7 @@ struct end {
 	char text[64];
 };
 
-static void open_device(void)
+static inline void open_device(void)
 {
 	int n;
 	struct ibv_device **list = ibv_get_device_list(&n);
@@ -54,7 +54,7 @@ static void up_to(struct end *e, const union ibv_gid *to, uint32_t qpn, struct p
 	bring_to_rts(e->qp, p);
 }
 
-static void up(struct end *e, struct end *peer, struct patience p) { up_to(e, &gid, peer->qp->qp_num, p); }
+static inline void up(struct end *e, struct end *peer, struct patience p) { up_to(e, &gid, peer->qp->qp_num, p); }
 
 /* From ERR to RESET. */
 static inline void again(struct end *e)

@@ -30,8 +30,13 @@ func (d *Device) at(a netip.Addr) *uverbs.Device {
 
 // noDevice refuses an address that no device has, as cma_acquire_dev_by_src_ip of Linux does.
 func (d *Device) noDevice(a netip.Addr) error {
+	const named = 4 // of many
 	var have []string
-	for _, n := range d.nics {
+	for i, n := range d.nics {
+		if i == named {
+			have = append(have, fmt.Sprintf("and %d more", len(d.nics)-named))
+			break
+		}
 		c := n.Config()
 		have = append(have, fmt.Sprintf("%s has %v", c.Name, c.Addr))
 	}
