@@ -73,7 +73,7 @@ func deviceConfigs(s rdmacore.Settings) (list []uverbs.Config, err error) {
 	}
 	for _, d := range s.Devices {
 		c := common
-		c.Name, c.Addr, c.GIDs, c.RoCE, c.Rate, c.MTU = d.Name, d.Addr, d.GIDs, d.RoCE, d.Rate, d.MTU
+		c.Name, c.Addr, c.GIDs, c.Interface, c.RoCE, c.Rate, c.MTU = d.Name, d.Addr, d.GIDs, d.Interface, d.RoCE, d.Rate, d.MTU
 		c.RNIC.Name = d.Name
 		if c.Trace != nil && len(s.Devices) > 1 {
 			c.Trace = named(d.Name, common.Trace)

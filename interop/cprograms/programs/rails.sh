@@ -4,11 +4,12 @@
 # shellcheck disable=SC2086 # commands are lists of words
 set -eu
 mode=$1 rnic=$2
-ip addr add 10.99.0.11/24 dev wire
-ip addr add 10.99.0.12/24 dev wire
-XDG_RUNTIME_DIR=$PWD/tmp
+ip addr add 10.99.1.1/24 dev wire
+ip addr add 10.99.2.1/24 dev wire
+XDG_RUNTIME_DIR=$PWD/sockets
+mkdir -m 700 "$XDG_RUNTIME_DIR"
 export XDG_RUNTIME_DIR
-one=10.99.0.11 two=10.99.0.12
+one=10.99.1.1 two=10.99.2.1
 run="$rnic run --stats --device mlx5_0=$one,numa=0,as=roce --device mlx5_1=$two,numa=0,as=roce --"
 
 # listens PORT: waits until a TCP port is listened on.
@@ -20,7 +21,7 @@ listens() {
 # octets DEVICE: what all processes have sent over it so far.
 octets() {
 	"$rnic" top --counters 2>/dev/null |
-		awk -v device="$1" '/ rnic /{on = $NF == device} on && /^  out_octets/{n += $2} END{print n + 0}'
+		awk -v device="$1" '/ rnic /{on = $NF == device} on && /^  out_octets/{n += $2} END{printf "%.0f\n", n}'
 }
 
 # watch COMMAND...: runs it, and sets first and second to what the devices had sent when it was last seen.
@@ -37,31 +38,46 @@ watch() {
 	echo "mlx5_0 sent $first octets, mlx5_1 $second"
 }
 
+# over FIRST SECOND: whether the devices have sent at least as many octets; of 0 none.
+over() {
+	for want in "$1 $first" "$2 $second"; do
+		if [ "${want% *}" -eq 0 ] && [ "${want#* }" -ne 0 ] || [ "${want#* }" -lt "${want% *}" ]; then
+			echo "want $1 and $2"
+			exit 1
+		fi
+	done
+}
+
+many=50000000 # octets
 case $mode in
 ucx) # tags of a megabyte go over both rails
 	ucx="env UCX_TLS=rc_v,ud_v UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 ucx_perftest -t tag_bw -s 1000000 -n 5000 -w 10"
 	$run $ucx >server.out 2>&1 &
 	listens 13337
 	watch $run $ucx 127.0.0.1
-	[ "$first" -gt 500000000 ] && [ "$second" -gt 500000000 ]
+	over $many $many
 	;;
 rping) # each address of the server is another device's, and so is the client's, by the route
 	for at in $one $two; do
-		$run rping -s -a 0.0.0.0 >server.out 2>&1 &
+		$run rping -s -a 0.0.0.0 -S 60000 >server.out 2>&1 &
 		listens 7174
-		watch $run rping -c -a $at -I $at -S 60000 -C 5000
-		if [ $at = $one ]; then [ "$first" -gt 100000000 ] && [ "$second" -eq 0 ]; else [ "$second" -gt 100000000 ] && [ "$first" -eq 0 ]; fi
+		watch $run rping -c -a $at -I $at -S 60000 -C 8000
 		wait
+		if [ $at = $one ]; then over $many 0; else over 0 $many; fi
 	done
 	;;
-fabric) # libfabric's domain is the device
-	for at in $one $two; do
-		$run fi_pingpong -c -p verbs -e msg -I 20000 -S 16384 >server.out 2>&1 &
-		listens 47592
-		watch $run fi_pingpong -c -p verbs -e msg -I 20000 -S 16384 $at
-		if [ $at = $one ]; then [ "$first" -gt 100000000 ] && [ "$second" -eq 0 ]; else [ "$second" -gt 100000000 ] && [ "$first" -eq 0 ]; fi
-		wait
+fabric) # libfabric's domain is the device that has the source address, or from whose the route to a destination begins
+	for at in "$one mlx5_0" "$two mlx5_1"; do
+		for how in "-s ${at% *}" "-n ${at% *} -P 7174"; do
+			domains=$($run fi_info -p verbs -t FI_EP_MSG $how | sed -n 's/^ *domain: //p')
+			echo "$how: $domains"
+			[ "$domains" = "${at#* }" ]
+		done
 	done
+	$run fi_pingpong -c -p verbs -e msg >server.out 2>&1 &
+	listens 47592
+	$run fi_pingpong -c -p verbs -e msg $one
+	wait
 	;;
 lstopo) # below their PCI functions, those below the node
 	$run lstopo --of console --whole-io >out 2>&1 || $run lstopo --of console >out 2>&1

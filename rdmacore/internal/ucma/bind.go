@@ -107,6 +107,11 @@ func (c *call) resolve(num uint32, src, dst *uabi.SockaddrIn6) error {
 				return refuse(errnoOf(err), "no route to %v: %v", d.Addr(), err)
 			}
 			s = netip.AddrPortFrom(a, s.Port())
+			if i.dev.at(a) == nil {
+				err := i.dev.noDevice(a)
+				i.dev.dev.Report("route", "%v: the way there begins at another network interface than the devices': %v", d.Addr(), err)
+				return err
+			}
 		}
 		if i.state == idle {
 			if err := i.bind(s); err != nil {

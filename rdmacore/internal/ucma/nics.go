@@ -4,6 +4,7 @@ package ucma
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -11,8 +12,9 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
-// at is the device that has an address; nil if none has. A device that is alone has all addresses of the host, and of several the
-// first has those of the loopback that no other has.
+// at is the device that has an address; nil if none has. A device that is alone has all addresses of the host. Of several the first has
+// those of the loopback that no other has, and the first on a network interface those of the interface: the system chooses them for
+// connections.
 func (d *Device) at(a netip.Addr) *uverbs.Device {
 	if len(d.nics) == 1 {
 		return d.nics[0]
@@ -25,10 +27,34 @@ func (d *Device) at(a netip.Addr) *uverbs.Device {
 	if a.Unmap().IsLoopback() {
 		return d.nics[0]
 	}
+	name := interfaceOf(a)
+	for _, n := range d.nics {
+		if name != "" && n.Config().Interface == name {
+			return n
+		}
+	}
 	return nil
 }
 
-// noDevice refuses an address that no device has, as cma_acquire_dev_by_src_ip of Linux does.
+// interfaceOf is the network interface that has an address; "" for none.
+func interfaceOf(a netip.Addr) string {
+	all, err := net.Interfaces()
+	if err != nil {
+		return ""
+	}
+	for _, i := range all {
+		nets, _ := i.Addrs() // it may have gone
+		for _, n := range nets {
+			if p, err := netip.ParsePrefix(n.String()); err == nil && p.Addr().Unmap() == a.Unmap().WithZone("") {
+				return i.Name
+			}
+		}
+	}
+	return ""
+}
+
+// noDevice refuses an address that no device has, as cma_acquire_dev_by_src_ip of Linux does. The user is not told: libfabric tries
+// all addresses of the host.
 func (d *Device) noDevice(a netip.Addr) error {
 	const named = 4 // of many
 	var have []string
@@ -40,9 +66,7 @@ func (d *Device) noDevice(a netip.Addr) error {
 		c := n.Config()
 		have = append(have, fmt.Sprintf("%s has %v", c.Name, c.Addr))
 	}
-	why := fmt.Sprintf("no device has %v: %s", a, strings.Join(have, ", "))
-	d.dev.Report("no device "+a.String(), "%s", why)
-	return refuse(syscall.ENODEV, "%s", why)
+	return refuse(syscall.ENODEV, "no device has %v: %s", a, strings.Join(have, ", "))
 }
 
 // acquire binds the id to the device that has an address; dev.mu is held. One that stands for all binds to none.

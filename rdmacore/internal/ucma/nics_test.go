@@ -126,11 +126,15 @@ func TestDatagramsByAddress(t *testing.T) {
 // TestRequestForNobody: one that comes to an address that no device has is rejected, and the listener goes on.
 func TestRequestForNobody(t *testing.T) {
 	var other netip.Addr
-	all, err := net.InterfaceAddrs()
+	var on string
+	all, err := net.Interfaces()
 	require.NoError(t, err)
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() {
-			other = p.Addr()
+	for _, i := range all {
+		addrs, _ := i.Addrs()
+		for _, a := range addrs {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().Is4() && !p.Addr().IsLoopback() && i.Flags&net.FlagUp != 0 {
+				other, on = p.Addr(), i.Name
+			}
 		}
 	}
 	if !other.IsValid() {
@@ -154,4 +158,14 @@ func TestRequestForNobody(t *testing.T) {
 	client.resolve(c, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.3"), at.Port()))
 	require.NoError(t, client.connect(c, client.qp(), ""))
 	server.expect(uabi.CMEventConnectRequest)
+
+	// On the interface of a device it would be that one's.
+	near, err := uverbs.New(uverbs.Config{Addr: netip.MustParseAddr("127.0.0.5"), Interface: on})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, near.Close()) }()
+	p := (&device{t: t, uv: near, ucm: ucma.New(newDevice(t).uv, near)}).program()
+	i := p.create(4)
+	require.NoError(t, p.bind(i, netip.AddrPortFrom(other, 0)))
+	assert.Equal(t, near.GUID(), p.route(i).NodeGUID)
+	p.destroy(i)
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Addr netip.Addr
 	// GIDs are the other addresses in its table of GIDs, from index 1. IPv6 addresses of a link have a zone.
 	GIDs []netip.Addr
+	// Interface is the network interface that has the addresses; "" is none.
+	Interface string
 	// Rate is that of its port, in Gb/s, and MTU the active one, in octets; 0 stands for 100 and 4096.
 	Rate, MTU int
 	// RoCE presents a RoCE adapter; else an RNIC.
