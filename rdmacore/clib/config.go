@@ -29,7 +29,8 @@ import (
 // settings are those of the process, read once, with its devices: those that `rnic run` has told of, whose files it has written, or
 // the one of a container.
 var settings = sync.OnceValues(func() (s rdmacore.Settings, err error) {
-	if s, err = rdmacore.FromEnvironment(beginning.get); err != nil {
+	s, err = rdmacore.FromEnvironment(beginning.get)
+	if err != nil {
 		return s, err
 	}
 	written := beginning.get("SYSFS_PATH") != ""
@@ -39,7 +40,8 @@ var settings = sync.OnceValues(func() (s rdmacore.Settings, err error) {
 	case len(s.Devices) > 0:
 		return s, errors.New("SOFTRNIC_DEVICES: the files of devices are made by `rnic run`; start the program with that")
 	}
-	if s, err = s.Resolve(); err != nil {
+	s, err = s.Resolve()
+	if err != nil {
 		return s, fmt.Errorf("SOFTRNIC_ADDR: %w", err)
 	}
 	return s, nil

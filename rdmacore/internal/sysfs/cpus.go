@@ -15,7 +15,7 @@ const maxCPU = 8192
 // it is the list of all that are online, which the kernel tells of devices that are next to none.
 func CPUsOf(root string, node int) (list string, there bool) {
 	read := func(name string) string {
-		text, _ := os.ReadFile(filepath.Join(root, "sys/devices/system", name))
+		text, _ := os.ReadFile(filepath.Join(root, "sys", "devices", "system", name))
 		return strings.TrimSpace(string(text))
 	}
 	if node >= 0 {

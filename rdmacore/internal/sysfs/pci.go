@@ -92,7 +92,7 @@ func (c Config) space() []byte {
 
 // hostFunctions are links to the functions that the host has: who lists the bus sees those too.
 func hostFunctions(root string) (list []link) {
-	there, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices/*")) // of a good pattern
+	there, _ := filepath.Glob(filepath.Join(root, "sys", "bus", "pci", "devices", "*")) // of a good pattern
 	for _, path := range there {
 		if to, err := filepath.EvalSymlinks(path); err == nil {
 			list = append(list, link{"bus/pci/devices/" + filepath.Base(path), to})
@@ -107,6 +107,6 @@ func HostHasBus(root, function string) bool {
 	if _, err := os.Lstat(filepath.Join(root, "sys", c.bus())); err == nil {
 		return true
 	}
-	there, _ := filepath.Glob(filepath.Join(root, "sys/bus/pci/devices", c.busName()+":*"))
+	there, _ := filepath.Glob(filepath.Join(root, "sys", "bus", "pci", "devices", c.busName()+":*"))
 	return len(there) > 0
 }
