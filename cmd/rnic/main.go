@@ -19,6 +19,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/conform"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/demo"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/dump"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/fabric"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/info"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/man"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/nvme"
@@ -43,6 +44,7 @@ func root() *cobra.Command {
 		perf.Command(),
 		run.Command(),
 		cdi.Command(),
+		fabric.Command(),
 		top.Command(),
 		conform.Command(),
 		dump.Command(),

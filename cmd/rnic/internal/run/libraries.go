@@ -16,6 +16,12 @@ import (
 // libraries are the two that `make c` builds beside this program, or that are in it.
 type libraries struct{ engine, preload string }
 
+// Libraries is why `rnic run` has not got what it puts into programs, or nil.
+func Libraries() error {
+	_, err := findLibraries()
+	return err
+}
+
 // findLibraries looks for them in the folder of this program, and then in the program itself.
 func findLibraries() (libraries, error) {
 	self, err := os.Executable()

@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// Preloads is nil if `rnic run` can give the program at path a device, as far as its file says.
+func Preloads(path string) error { return preloads(path) }
+
 // preloads is nil if the dynamic loader will load our library into the program at path; else it says why it will not.
 // A script is what its interpreter is.
 func preloads(path string) error {

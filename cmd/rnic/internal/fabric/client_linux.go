@@ -1,0 +1,195 @@
+package fabric
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/softrnic/softrnic/internal/ownsock"
+)
+
+// dial connects to the keeper of the fabric at dir.
+func dial(dir string) (*ownsock.Conn, error) {
+	uc, err := ownsock.Dial(filepath.Join(dir, socketFile))
+	for i := 0; err != nil && ownsock.Busy(err) && i < 100; i++ { // many at once, as MPI's launchers
+		time.Sleep(20 * time.Millisecond)
+		uc, err = ownsock.Dial(filepath.Join(dir, socketFile))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reaching the keeper of the fabric: %w", err)
+	}
+	return ownsock.NewConn(uc, within)
+}
+
+// hear waits for the answer.
+func hear(c *ownsock.Conn) (answer, error) {
+	var a answer
+	m, err := c.Read(0)
+	if err != nil {
+		return a, fmt.Errorf("the fabric has ended: %w", err)
+	}
+	m.Discard()
+	if err = json.Unmarshal(m.Body, &a); err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	return a, err
+}
+
+// ask sends a request without files, and waits for the answer.
+func ask(ctx context.Context, dir string, kind byte, request any) (answer, error) {
+	c, err := dial(dir)
+	if err != nil {
+		return answer{}, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if err := say(c, kind, request); err != nil {
+		return answer{}, err
+	}
+	a, err := hear(c)
+	if ctx.Err() != nil {
+		return a, context.Cause(ctx)
+	}
+	return a, err
+}
+
+// down ends the fabric at dir, and waits until nothing is left of it.
+func down(ctx context.Context, dir string) error {
+	if _, err := ask(ctx, dir, msgDown, nil); err != nil {
+		return err
+	}
+	for { // the keeper is about to end: its lock goes with it
+		f, free, err := lock(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case free:
+			_ = f.Close()
+			return os.RemoveAll(dir)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// onHost runs a program of a fabric with these files, and returns its status.
+func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out, errs io.Writer) (status int, err error) {
+	req.Env = os.Environ()
+	if req.Dir, err = os.Getwd(); err != nil {
+		return 0, err
+	}
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	c, err := dial(dir)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	var pipes pipes
+	defer pipes.close()
+	files := []*os.File{pipes.from(in), pipes.to(out), pipes.to(errs)}
+	if pipes.err != nil {
+		return 0, pipes.err
+	}
+	for i, kind := range []byte{msgStdin, msgStdout, msgStderr} {
+		if err := c.Write(kind, nil, files[i]); err != nil {
+			return 0, err
+		}
+	}
+	if err := say(c, msgExec, req); err != nil {
+		return 0, err
+	}
+	pipes.closeFar()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				if n, ok := s.(syscall.Signal); ok {
+					_ = say(c, msgSignal, int(n)) // who is over hears nothing
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
+	a, err := hear(c)
+	pipes.drain()
+	if ctx.Err() != nil && err != nil {
+		err = context.Cause(ctx)
+	}
+	return a.Status, err
+}
+
+// pipes stand for readers and writers that are no files.
+type pipes struct {
+	far, near []*os.File
+	copies    sync.WaitGroup
+	err       error
+}
+
+func (p *pipes) pair() (r, w *os.File) {
+	r, w, err := os.Pipe()
+	p.err = errors.Join(p.err, err)
+	return r, w
+}
+
+func (p *pipes) from(in io.Reader) *os.File {
+	if f, ok := in.(*os.File); ok {
+		return f
+	}
+	r, w := p.pair()
+	if p.err != nil {
+		return nil
+	}
+	p.far, p.near = append(p.far, r), append(p.near, w)
+	go func() {
+		_, _ = io.Copy(w, in)
+		_ = w.Close()
+	}()
+	return r
+}
+
+func (p *pipes) to(out io.Writer) *os.File {
+	if f, ok := out.(*os.File); ok {
+		return f
+	}
+	r, w := p.pair()
+	if p.err != nil {
+		return nil
+	}
+	p.far, p.near = append(p.far, w), append(p.near, r)
+	p.copies.Go(func() { _, _ = io.Copy(out, r) })
+	return w
+}
+
+// closeFar closes the ends that the program has now.
+func (p *pipes) closeFar() {
+	for _, f := range p.far {
+		_ = f.Close()
+	}
+	p.far = nil
+}
+
+// drain waits for what the program has written.
+func (p *pipes) drain() { p.copies.Wait() }
+
+func (p *pipes) close() {
+	p.closeFar()
+	for _, f := range p.near {
+		_ = f.Close()
+	}
+}
