@@ -13,20 +13,30 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/softrnic/softrnic/internal/ownsock"
 )
 
-// dial connects to the keeper of the fabric at dir.
-func dial(dir string) (*ownsock.Conn, error) {
+// dial connects to the keeper of the fabric at dir, whose process is keeper.
+func dial(dir string) (c *ownsock.Conn, keeper int, err error) {
 	uc, err := ownsock.Dial(filepath.Join(dir, socketFile))
 	for i := 0; err != nil && ownsock.Busy(err) && i < 100; i++ { // many at once, as MPI's launchers
 		time.Sleep(20 * time.Millisecond)
 		uc, err = ownsock.Dial(filepath.Join(dir, socketFile))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reaching the keeper of the fabric: %w", err)
+		return nil, 0, fmt.Errorf("reaching the keeper of the fabric: %w", err)
 	}
-	return ownsock.NewConn(uc, within)
+	if rc, err := uc.SyscallConn(); err == nil {
+		_ = rc.Control(func(fd uintptr) {
+			if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+				keeper = int(cred.Pid) // 0 within the fabric
+			}
+		})
+	}
+	c, err = ownsock.NewConn(uc, within)
+	return c, keeper, err
 }
 
 // hear waits for the answer.
@@ -34,7 +44,7 @@ func hear(c *ownsock.Conn) (answer, error) {
 	var a answer
 	m, err := c.Read(0)
 	if err != nil {
-		return a, fmt.Errorf("the fabric has ended: %w", err)
+		return a, fmt.Errorf("the keeper of the fabric has ended: %w", err)
 	}
 	m.Discard()
 	if err = json.Unmarshal(m.Body, &a); err == nil && a.Error != "" {
@@ -45,7 +55,7 @@ func hear(c *ownsock.Conn) (answer, error) {
 
 // ask sends a request without files, and waits for the answer.
 func ask(ctx context.Context, dir string, kind byte, request any) (answer, error) {
-	c, err := dial(dir)
+	c, keeper, err := dial(dir)
 	if err != nil {
 		return answer{}, err
 	}
@@ -57,6 +67,9 @@ func ask(ctx context.Context, dir string, kind byte, request any) (answer, error
 	a, err := hear(c)
 	if ctx.Err() != nil {
 		return a, context.Cause(ctx)
+	}
+	if a.State != nil {
+		a.State.Keeper = keeper
 	}
 	return a, err
 }
@@ -92,7 +105,7 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
-	c, err := dial(dir)
+	c, _, err := dial(dir)
 	if err != nil {
 		return 0, err
 	}

@@ -54,7 +54,7 @@ func lsCommand(name *string) *cobra.Command {
 
 // list is the tables of a fabric.
 func list(w io.Writer, s *state) error {
-	fmt.Fprintf(w, "%s: up for %v, in %s\n", s.Name, time.Since(s.Began).Round(time.Second), s.In)
+	fmt.Fprintf(w, "%s: up for %v, in %s, held by process %d\n", s.Name, time.Since(s.Began).Round(time.Second), s.In, s.Keeper)
 	var rows [][]string
 	at := map[int]bool{}
 	for _, h := range s.Hosts {

@@ -42,7 +42,7 @@ func (k *keeper) background(r layout.Run) error {
 		return err
 	}
 	defer log.Close()
-	req := execRequest{Host: k.f.Hosts[r.Host].Name, Args: []string{r.Command}, Shell: true, Env: k.Env, Dir: k.Cwd, Flags: k.f.Hosts[r.Host].Flags}
+	req := execRequest{Host: k.f.Hosts[r.Host].Name, Args: []string{r.Command}, Shell: true, Env: k.Env, Dir: k.Cwd}
 	p, err := k.start(&req, [3]*os.File{null, log, log})
 	if err == nil {
 		p.command = r.Command
@@ -77,7 +77,7 @@ func (k *keeper) start(req *execRequest, files [3]*os.File) (*program, error) {
 	}
 	if k.libs && !req.Plain && len(devices) > 0 && run.Preloads(path) == nil {
 		under := append([]string{"rnic", "run", "--stats"}, devices...)
-		args = append(append(append(under, req.Flags...), "--"), args...)
+		args = slices.Concat(under, k.f.Hosts[host].Flags, req.Flags, []string{"--"}, args)
 		path = k.Self
 	}
 	attr := &syscall.ProcAttr{
@@ -152,7 +152,8 @@ func (k *keeper) environment(host int, from []string) []string {
 		{"TMPDIR", filepath.Join(k.Dir, tmpFolder)},
 		{placeVariable, k.Dir},
 		{"SOFTRNIC_FABRIC_HOST", h.Name},
-		// MPICH's and Open MPI's launchers.
+		// MPICH's and Open MPI's launchers. MPICH's ranks are to have the environment of their own host, and not mpirun's.
+		{"HYDRA_ENV", "none"},
 		{"HYDRA_LAUNCHER", "rsh"}, {"HYDRA_LAUNCHER_EXEC", rsh}, {"HYDRA_HOST_FILE", filepath.Join(k.Dir, "hosts.mpich")},
 		{"OMPI_MCA_plm_rsh_agent", rsh}, {"OMPI_MCA_orte_default_hostfile", filepath.Join(k.Dir, "hosts.openmpi")},
 		{"OMPI_MCA_rmaps_base_oversubscribe", "1"}, {"OMPI_MCA_plm_rsh_no_tree_spawn", "1"},

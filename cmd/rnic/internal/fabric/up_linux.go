@@ -150,7 +150,8 @@ func begin(ctx context.Context, s spec, attr *syscall.SysProcAttr, locked *os.Fi
 	err = json.NewDecoder(stdout).Decode(&word)
 	if err == nil && word.Error == "" {
 		word.State.Keeper = keeper.Process.Pid
-		return word.State, false, keeper.Process.Release()
+		go func() { _ = keeper.Wait() }() // should this process still be there at its end
+		return word.State, false, nil
 	}
 	_ = keeper.Wait()
 	switch {

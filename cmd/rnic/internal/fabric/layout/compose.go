@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -46,7 +47,7 @@ func netemArgs(p Properties) string {
 }
 
 // command is what a container of host h runs: what the file has run there, under rnic run, and then nothing until it is
-// ended. Its NICs are slow on the way out, so both ways between two hosts are.
+// ended. Its links are slow for what it sends alone.
 func (f *Fabric) command(h int) string {
 	host := &f.Hosts[h]
 	var b strings.Builder
@@ -121,6 +122,9 @@ func (f *Fabric) left(b *strings.Builder, tool string) {
 			}
 			b.WriteString("\n")
 		}
+	}
+	if slices.ContainsFunc(f.Links, func(l Link) bool { return l.Properties != Properties{} }) {
+		b.WriteString("# Delay, rate and loss concern what a host sends, and not what it receives.\n")
 	}
 	for _, e := range f.Breaks {
 		what := e.Change.String()

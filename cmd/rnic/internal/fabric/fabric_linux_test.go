@@ -1,0 +1,423 @@
+package fabric
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
+	"github.com/softrnic/softrnic/internal/ownsock"
+)
+
+// home gives the test a folder of its own for sockets, with a short name, and ends what it leaves.
+func home(t *testing.T) {
+	dir, err := os.MkdirTemp("", "f")
+	require.NoError(t, err)
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	t.Setenv(placeVariable, "") // a test that runs in a fabric is for another
+	t.Cleanup(func() {
+		names, err := fabrics(context.Background())
+		assert.NoError(t, err)
+		for _, n := range names {
+			assert.NoError(t, down(context.Background(), place(n)))
+		}
+		_ = os.RemoveAll(dir)
+	})
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "test.fabric")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// fabric is one that is up.
+type fabric struct {
+	t      *testing.T
+	dir    string
+	keeper int
+	spaces map[string]bool // its namespaces
+}
+
+// begun makes a fabric in namespaces, or skips the test.
+func begun(t *testing.T, text string, flags ...string) *fabric {
+	t.Helper()
+	home(t)
+	f := raised(t, text, flags...)
+	if s := f.state(); s.In == onLoopback && len(flags) == 0 {
+		t.Skip("this system has no network namespaces for this user: " + strings.Join(s.Notes, "; "))
+	}
+	return f
+}
+
+func raised(t *testing.T, text string, flags ...string) *fabric {
+	t.Helper()
+	r := rnic(t, append([]string{"up", file(t, text)}, flags...)...)
+	if strings.Contains(r.Stderr, errNoLinks.Error()) && len(flags) == 0 {
+		t.Skip("this system has no network namespaces for this user: " + r.Stderr)
+	}
+	require.Zero(t, r.Status, r.Stderr)
+	require.Contains(t, r.Stdout, notTime)
+	f := &fabric{t: t, dir: place("test"), spaces: map[string]bool{}}
+	f.keeper = f.state().Keeper
+	require.Positive(t, f.keeper)
+	if f.state().In != onLoopback {
+		own := spaces(os.Getpid())
+		for ns := range spaces(f.keeper) {
+			f.spaces[ns] = !own[ns]
+		}
+		for _, h := range f.state().Hosts {
+			for _, kind := range []string{"net", "uts", "mnt"} {
+				ns := strings.TrimSpace(f.exec(h.Name, "readlink", "/proc/self/ns/"+kind).Stdout)
+				require.NotEmpty(t, ns)
+				require.False(t, f.spaces[ns], "a host has its own")
+				f.spaces[ns] = true
+			}
+		}
+	}
+	return f
+}
+
+func rnic(t *testing.T, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Run(t.Context(), append([]string{"fabric"}, args...)...)
+}
+
+func (f *fabric) state() *state {
+	f.t.Helper()
+	var s state
+	r := rnic(f.t, "ls", "--json")
+	require.Zero(f.t, r.Status, r.Stderr)
+	clitest.Decode(f.t, r.Stdout, &s)
+	return &s
+}
+
+// exec runs a program on a host, as it is.
+func (f *fabric) exec(host string, args ...string) clitest.Result {
+	f.t.Helper()
+	return rnic(f.t, append([]string{"exec", "--plain", host, "--"}, args...)...)
+}
+
+func (f *fabric) sh(host, command string) clitest.Result {
+	f.t.Helper()
+	return f.exec(host, "/bin/sh", "-c", command)
+}
+
+// spaces are the namespaces of a process.
+func spaces(pid int) map[string]bool {
+	list := map[string]bool{}
+	for _, kind := range []string{"net", "uts", "mnt", "pid", "ipc"} {
+		if ns, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", kind)); err == nil {
+			list[ns] = true
+		}
+	}
+	return list
+}
+
+// left is what there still is of a fabric: processes in its namespaces or with its name, mounts and links of this host, and
+// files.
+func (f *fabric) left() (list []string) {
+	for _, pid := range processes() {
+		for ns := range spaces(pid) {
+			if f.spaces[ns] {
+				list = append(list, fmt.Sprintf("process %d in %s", pid, ns))
+			}
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+		if err == nil && bytes.Contains(env, []byte(placeVariable+"="+f.dir+"\x00")) {
+			list = append(list, fmt.Sprintf("process %d of it", pid))
+		}
+	}
+	if mounts, err := os.ReadFile("/proc/self/mountinfo"); err == nil && strings.Contains(string(mounts), f.dir) {
+		list = append(list, "a mount")
+	}
+	links, _ := net.Interfaces()
+	for _, l := range links {
+		if l.Name == "p0_0" || l.Name == "s0" {
+			list = append(list, "the link "+l.Name)
+		}
+	}
+	entries, _ := os.ReadDir(ownsock.Folder())
+	for _, e := range entries {
+		if e.Name() != "lock" {
+			list = append(list, "the file "+e.Name())
+		}
+	}
+	return list
+}
+
+// nothingLeft waits for what the kernel does behind a process that has ended.
+func (f *fabric) nothingLeft() {
+	f.t.Helper()
+	assert.Eventually(f.t, func() bool { return len(f.left()) == 0 }, 20*time.Second, 5*time.Millisecond, "%v", f.left())
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	require.NoError(t, err)
+	return path
+}
+
+const two = `
+switch s1 s2
+host h1 h2: s1 s2
+host h3: s2
+run h3: echo begun; exec sleep 1000
+at 0s: break h2.nic1 down
+at 0s: run h3: echo later
+`
+
+// TestFabric is the life of one: what hosts have, what programs get, cables that go, and an end that leaves nothing.
+func TestFabric(t *testing.T) {
+	f := begun(t, two)
+	s := f.state()
+	assert.Equal(t, "test", s.Name)
+	assert.Len(t, s.Links, 5)
+
+	r := f.sh("h2", `hostname; pwd; cat; echo "$SOFTRNIC_FABRIC_HOST $SOFTRNIC_ADDR" >&2; exit 7`)
+	assert.Equal(t, 7, r.Status)
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	assert.Equal(t, "h2\n"+here+"\n", r.Stdout)
+	assert.Equal(t, "h2 \n", r.Stderr)
+	r = clitest.RunInput(t.Context(), "some text", "fabric", "exec", "--plain", "h2", "--", "cat")
+	assert.Equal(t, "some text", r.Stdout)
+	assert.Equal(t, 128+int(syscall.SIGTERM), f.sh("h1", "kill -TERM $$").Status)
+	assert.Contains(t, f.exec("h1", "no-such-program").Stderr, "no-such-program: file does not exist in PATH")
+	assert.Contains(t, f.exec("h9", "true").Stderr, `there is no host "h9"; there are h1, h2, h3`)
+	assert.Contains(t, rnic(t, "exec", "--nic", "nic1", "h3", "--", "true").Stderr, `h3 has no NIC "nic1"; it has nic0`)
+	r = rnic(t, "exec", "--rsh", "--plain", "--", "-x", "h1", `echo "a  b";`, "echo", "c")
+	assert.Equal(t, "a  b\nc\n", r.Stdout, "a shell has the words")
+	assert.Contains(t, f.sh("h1", "cat /etc/hosts").Stdout, "10.64.1.2 h2 h2-nic0\n10.65.1.2 h2-nic1\n")
+	assert.Equal(t, "h3: begun\nh3: later\n", rnic(t, "log", "h3").Stdout)
+
+	// RDMA between two hosts, by the first rail; the second is out, since the file says so.
+	f.ping("h1", "h2", "10.64.1.1", true)
+	assert.Equal(t, "0", strings.TrimSpace(f.sh("h2", "cat /sys/class/net/nic1/carrier").Stdout))
+	require.Zero(t, rnic(t, "break", "h2.nic1", "mend").Status)
+	f.ping("h2", "h3", "10.65.1.2", true)
+	require.Zero(t, rnic(t, "break", "h1", "h2.nic0", "down").Status)
+	f.ping("h1", "h2", "10.64.1.1", false)
+	require.Zero(t, rnic(t, "break", "*", "up").Status)
+	f.ping("h1", "h2", "10.64.1.1", true)
+	assert.Contains(t, rnic(t, "break", "h1.nic0", "gone").Stderr, "want links and then down, up, delay TIME")
+	assert.Contains(t, rnic(t, "up", file(t, two)).Stderr, "the fabric test is up already")
+
+	r = rnic(t, "top", "--interval", "10ms")
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Len(t, strings.Split(strings.TrimSpace(r.Stdout), "\n"), 4, r.Stdout)
+
+	// What has left its parent, session and group ends too.
+	require.Zero(t, f.sh("h1", "setsid sh -c 'sleep 1000 & sleep 1001' >/dev/null 2>&1 </dev/null &").Status)
+	require.NotEmpty(t, f.left())
+	r = rnic(t, "down")
+	require.Zero(t, r.Status, r.Stderr)
+	f.nothingLeft()
+	assert.Contains(t, rnic(t, "down").Stderr, "no fabric is up")
+}
+
+// ping has rnic ping go between two hosts, and looks whether that ends well.
+func (f *fabric) ping(server, client, addr string, well bool) {
+	f.t.Helper()
+	me := self(f.t)
+	// The client tries until the server listens, but for a moment if it is not to get there.
+	r := f.sh(server, fmt.Sprintf(`%s ping -s -a %s -p 7174 >/dev/null 2>&1 & server=$!
+		for i in $(seq 100); do
+			%s fabric exec --plain %s -- timeout 0.7 %s ping -c -a %s -p 7174 -C 3 -V && { kill $server 2>/dev/null; exit 0; }
+			%s
+		done; kill $server; exit 9`, me, addr, me, client, me, addr, map[bool]string{true: "sleep 0.1", false: "break"}[well]))
+	if well {
+		require.Zero(f.t, r.Status, r.Stdout+r.Stderr)
+	} else {
+		require.Equal(f.t, 9, r.Status, r.Stdout+r.Stderr)
+	}
+}
+
+// TestProperties: a link is as slow as it is said to be, by whatever makes it so.
+func TestProperties(t *testing.T) {
+	f := begun(t, "switch s1 s2\nhost h1: s1\nhost h2: s2\ntrunk s1 s2\nlink h1.nic0: delay 20ms\nhost m1 m2\nmesh m1 m2: delay 30ms")
+	trip := func(server, client, addr string) time.Duration {
+		t.Helper()
+		me := self(t)
+		r := f.sh(server, fmt.Sprintf(`%s ping -s -a %s -p 7174 >/dev/null 2>&1 & server=$!
+			for i in $(seq 100); do
+				%s fabric exec --plain %s -- %s ping -c -a %s -p 7174 -C 2 --json && break
+				sleep 0.1
+			done; kill $server`, me, addr, me, client, me, addr))
+		var got struct {
+			Times struct {
+				Min float64 `json:"min"`
+			} `json:"round_trip_us"`
+		}
+		require.NoError(t, json.NewDecoder(strings.NewReader(r.Stdout)).Decode(&got), r.Stdout+r.Stderr)
+		return time.Duration(got.Times.Min * 1e3)
+	}
+	assert.GreaterOrEqual(t, trip("h1", "h2", "10.64.1.1"), 2*20*time.Millisecond, "each way")
+	assert.GreaterOrEqual(t, trip("m2", "m1", "10.128.0.3"), 2*30*time.Millisecond, "a pair's cable is one")
+	for _, c := range []string{"h1.nic0 delay 0s", "s2-s1 delay 25ms", "s1-s2 loss 1%", "s1-s2 loss 0%"} {
+		r := rnic(t, append([]string{"break"}, strings.Fields(c)...)...)
+		require.Zero(t, r.Status, r.Stderr)
+	}
+	assert.GreaterOrEqual(t, trip("h1", "h2", "10.64.1.1"), 2*25*time.Millisecond, "a trunk's, and now")
+	require.Zero(t, rnic(t, "break", "s1-s2", "mend").Status)
+	require.Zero(t, rnic(t, "break", "h1.nic0", "rate", "4m").Status)
+	began := time.Now()
+	me := self(t)
+	r := f.sh("h1", fmt.Sprintf(`%s ping -s -a 10.64.1.1 -p 7174 >/dev/null 2>&1 & server=$!
+		for i in $(seq 100); do
+			%s fabric exec --plain h2 -- %s ping -c -a 10.64.1.1 -p 7174 -C 10 -S 30000 && { kill $server 2>/dev/null; exit 0; }
+			sleep 0.1
+		done; kill $server; exit 9`, me, me, me))
+	require.Zero(t, r.Status, r.Stdout+r.Stderr)
+	assert.GreaterOrEqual(t, time.Since(began), 400*time.Millisecond, "300,000 octets each way, of which a burst of 64 KiB is free, at 500,000 a second")
+	require.Zero(t, rnic(t, "break", "h1.nic0", "loss", "100%").Status)
+	f.ping("h1", "h2", "10.64.1.1", false)
+	for _, l := range f.state().Links {
+		assert.Contains(t, []string{"plain", "tbf", "netem", "rnic"}, string(l.Medium))
+	}
+	require.Zero(t, rnic(t, "down").Status)
+	f.nothingLeft()
+}
+
+// TestKeeperKilled: all ends with the keeper, and the next command clears its folder.
+func TestKeeperKilled(t *testing.T) {
+	f := begun(t, two)
+	require.Zero(t, f.sh("h1", "setsid sleep 1000 >/dev/null 2>&1 </dev/null &").Status)
+	client := exec.Command(self(t), "fabric", "exec", "--plain", "h2", "--", "sleep", "1000")
+	require.NoError(t, client.Start())
+	require.Eventually(t, func() bool { return len(f.state().Programs) > 10 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGKILL))
+	assert.Error(t, client.Wait(), "the program is over, and did not end well")
+	assert.Eventually(t, func() bool {
+		left := f.left()
+		return len(left) == 1 && left[0] == "the file fabric-test"
+	}, 20*time.Second, 5*time.Millisecond)
+	assert.Contains(t, rnic(t, "ls").Stderr, "no fabric is up")
+	f.nothingLeft()
+}
+
+// TestClientKilled: a program ends with the rnic fabric exec that it was started by, children and all.
+func TestClientKilled(t *testing.T) {
+	f := begun(t, two)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	client := exec.Command(self(t), "fabric", "exec", "--plain", "h2", "--", "sh", "-c", "sleep 1000 & echo begun; wait")
+	client.Stdout = w
+	require.NoError(t, client.Start())
+	require.NoError(t, w.Close())
+	line := make([]byte, 6)
+	_, err = r.Read(line)
+	require.NoError(t, err)
+	require.NoError(t, client.Process.Kill())
+	_ = client.Wait()
+	_, err = r.Read(line) // its end closes the pipe's other end, which both had
+	assert.Error(t, err)
+	require.Zero(t, rnic(t, "down").Status)
+	f.nothingLeft()
+}
+
+// TestUpKilled: rnic fabric up may be killed at any time: then there is the fabric, whole, or nothing.
+func TestUpKilled(t *testing.T) {
+	f := begun(t, two)
+	require.Zero(t, rnic(t, "down").Status)
+	path := file(t, two)
+	for i := range 12 {
+		cmd := exec.Command(self(t), "fabric", "up", path)
+		require.NoError(t, cmd.Start())
+		over := make(chan error, 1)
+		go func() { over <- cmd.Wait() }()
+		select {
+		case <-time.After(time.Duration(i*8) * time.Millisecond):
+			_ = cmd.Process.Kill()
+			<-over
+		case <-over:
+		}
+		// The keeper, if it is there, finds its client gone, or is whole.
+		assert.Eventually(t, func() bool {
+			names, err := fabrics(t.Context())
+			if err != nil || len(names) == 0 {
+				return err == nil
+			}
+			_, err = ask(t.Context(), place("test"), msgDown, nil)
+			return err == nil
+		}, 20*time.Second, 5*time.Millisecond)
+		f.nothingLeft()
+	}
+}
+
+// TestLoopback: without namespaces hosts are addresses, links are refused, and all ends the same.
+func TestLoopback(t *testing.T) {
+	home(t)
+	r := rnic(t, "up", "--loopback", file(t, "switch s\nhost h: s\nlink h: delay 1ms"))
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, "link h.nic0: without network namespaces there are no links to slow or break")
+	text := "switch s\nhost h1 h2: s\nrun h2: sleep 1000"
+	f := raised(t, text, "--loopback")
+	assert.Equal(t, onLoopback, f.state().In)
+	assert.Equal(t, "127.64.1.2", f.state().Hosts[1].NICs[0].Address)
+	assert.Equal(t, "h1\n", f.sh("h1", "echo $SOFTRNIC_FABRIC_HOST").Stdout)
+	assert.Contains(t, rnic(t, "break", "h1", "down").Stderr, errNoLinks.Error())
+	const stray = "setsid sh -c 'sleep 1000 & sleep 1001' >/dev/null 2>&1 </dev/null &"
+	require.Zero(t, f.sh("h1", stray).Status)
+	require.Zero(t, rnic(t, "down").Status)
+	f.nothingLeft()
+
+	f = raised(t, text, "--loopback")
+	require.Zero(t, f.sh("h1", stray).Status)
+	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGKILL))
+	assert.Eventually(t, func() bool {
+		names, err := fabrics(t.Context())
+		return err == nil && len(names) == 0
+	}, 10*time.Second, time.Millisecond)
+	f.nothingLeft()
+}
+
+// TestOthers: a process of another user neither sees nor steers it.
+func TestOthers(t *testing.T) {
+	f := begun(t, two)
+	if os.Geteuid() != 0 {
+		t.Skip("to be another user takes root")
+	}
+	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(f.dir)), 0o755))
+	const script = "import socket,sys\ns=socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\ns.send(b'q\\0\\0\\0')\nsys.exit(9 if s.recv(1) else 0)"
+	other := func() (*exec.Cmd, *bytes.Buffer) {
+		python, err := exec.LookPath("python3")
+		if err != nil {
+			t.Skip("needs python3")
+		}
+		cmd := exec.Command(python, "-c", script, filepath.Join(f.dir, socketFile))
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		return cmd, &said
+	}
+	cmd, said := other()
+	require.Error(t, cmd.Run())
+	assert.Contains(t, said.String(), "PermissionError")
+	// Were all folders open, the keeper would still hang up.
+	for _, open := range []string{filepath.Dir(f.dir), f.dir} {
+		require.NoError(t, os.Chmod(open, 0o755))
+	}
+	require.NoError(t, os.Chmod(filepath.Join(f.dir, socketFile), 0o666))
+	cmd, said = other()
+	err := cmd.Run()
+	assert.True(t, err == nil || strings.Contains(said.String(), "Error"), said.String())
+	require.NoError(t, os.Chmod(filepath.Dir(f.dir), 0o700))
+	assert.Equal(t, "test", f.state().Name, "it is there still")
+}
