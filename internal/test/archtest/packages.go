@@ -334,6 +334,18 @@ var packages = []group{
 			"cmd/rnic/internal/bundle cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys rdmacore stats verbs",
 		},
 		{
+			"cmd/rnic/internal/fabric/layout", "the file of a fabric: hosts, NICs, links, what runs and what breaks; as other tools have it",
+			"",
+		},
+		{
+			"cmd/rnic/internal/fabric/box", "hosts and cables of a fabric: network namespaces, queueing disciplines, packets carried in user space",
+			"cmd/rnic/internal/fabric/layout github.com/vishvananda/netlink golang.org/x/sys",
+		},
+		{
+			"cmd/rnic/internal/fabric", "`rnic fabric`",
+			"cmd/rnic/internal/cli cmd/rnic/internal/fabric/box cmd/rnic/internal/fabric/layout cmd/rnic/internal/run github.com/spf13/cobra golang.org/x/sys internal/ownsock rdmacore stats",
+		},
+		{
 			"cmd/rnic/internal/top", "`rnic top`",
 			"cmd/rnic/internal/cli github.com/spf13/cobra golang.org/x/sys stats",
 		},
@@ -351,7 +363,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic", "the program: it puts the commands together",
-			"cmd/rnic/internal/cdi cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
+			"cmd/rnic/internal/cdi cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/fabric cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
 		},
 	}},
 	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{

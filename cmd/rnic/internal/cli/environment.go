@@ -32,6 +32,8 @@ var Variables = []Variable{
 	{"SOFTRNIC_PCAP_PAYLOAD", "on or off, the program's octets in it: --pcap-payload"},
 	{"SOFTRNIC_TRACE", "a file for a trace: --trace"},
 	{"SOFTRNIC_STATS", "on or off, counters for rnic top: --stats"},
+	{"SOFTRNIC_FABRIC", "the folder of the fabric that a program runs in, which rnic fabric finds its keeper by"},
+	{"SOFTRNIC_FABRIC_HOST", "the host of the fabric that a program runs on"},
 }
 
 // environmentTopic is `rnic help environment`.

@@ -238,9 +238,10 @@ func (f *fabric) ping(server, client, addr string, well bool) {
 	// The client tries until the server listens, but for a moment if it is not to get there.
 	r := f.sh(server, fmt.Sprintf(`%s ping -s -a %s -p 7174 >/dev/null 2>&1 & server=$!
 		for i in $(seq 100); do
-			%s fabric exec --plain %s -- timeout 0.7 %s ping -c -a %s -p 7174 -C 3 -V && { kill $server 2>/dev/null; exit 0; }
+			%s fabric exec --plain %s -- timeout %s %s ping -c -a %s -p 7174 -C 3 -V && { kill $server 2>/dev/null; exit 0; }
 			%s
-		done; kill $server; exit 9`, me, addr, me, client, me, addr, map[bool]string{true: "sleep 0.1", false: "break"}[well]))
+		done; kill $server; exit 9`, me, addr, me, client, map[bool]string{true: "60", false: "0.7"}[well], me, addr,
+		map[bool]string{true: "sleep 0.1", false: "break"}[well]))
 	if well {
 		require.Zero(f.t, r.Status, r.Stdout+r.Stderr)
 	} else {
@@ -337,13 +338,13 @@ func TestUpKilled(t *testing.T) {
 	f := begun(t, two)
 	require.Zero(t, rnic(t, "down").Status)
 	path := file(t, two)
-	for i := range 12 {
+	for i := range 6 {
 		cmd := exec.Command(self(t), "fabric", "up", path)
 		require.NoError(t, cmd.Start())
 		over := make(chan error, 1)
 		go func() { over <- cmd.Wait() }()
 		select {
-		case <-time.After(time.Duration(i*8) * time.Millisecond):
+		case <-time.After(time.Duration(i*15) * time.Millisecond):
 			_ = cmd.Process.Kill()
 			<-over
 		case <-over:
