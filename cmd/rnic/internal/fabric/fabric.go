@@ -9,7 +9,6 @@
 package fabric
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -21,8 +20,8 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/fabric/layout"
 )
 
-// keepCommand is the keeper's own, which no user calls.
-const keepCommand = "keep"
+// keepFlag has rnic fabric up be the keeper that another one starts.
+const keepFlag = "keep"
 
 // notTime is what a fabric is not.
 const notTime = "time is not simulated: this shows what programs do, not how fast they are on such a network"
@@ -32,7 +31,7 @@ func Command() *cobra.Command {
 	var name string
 	group := cli.Group("fabric", "Make a fabric of hosts with RDMA NICs on this machine, and break it",
 		upCommand(&name), lsCommand(&name), execCommand(&name), runCommand(&name), breakCommand(&name), topCommand(&name),
-		logCommand(&name), downCommand(&name), exportCommand(), keeperCommand())
+		logCommand(&name), downCommand(&name), exportCommand())
 	group.Long = `Make hosts with RDMA NICs, switches and cables between them out of one small file, on this machine: each host is
 a network namespace of its own, with root or, in a user namespace, without. Programs run there as they are, under rnic run.
 A cable can be slow, lossy or out, from the beginning, at a time, or on command.
@@ -59,7 +58,7 @@ The file has a line each, and what is behind a # is a comment:
   rnic fabric run -- mpirun.mpich -n 8 PROGRAM
   rnic fabric down`
 	for _, c := range group.Commands() {
-		if c.Name() != "export" && c.Name() != keepCommand {
+		if c.Name() != "export" {
 			c.Flags().StringVar(&name, "name", "", "the `name` of the fabric, where there are several")
 		}
 	}
@@ -99,12 +98,20 @@ func nameFor(given string, f *layout.Fabric, path string) (string, error) {
 }
 
 func upCommand(name *string) *cobra.Command {
-	var loopback bool
+	var loopback, keeper bool
 	cmd := &cobra.Command{
 		Use:   "up FILE",
 		Short: "Make the fabric of a file, and start what it says",
-		Args:  cli.ExactArgs("FILE"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if keeper {
+				return nil
+			}
+			return cli.ExactArgs("FILE")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if keeper {
+				return keep(cmd.InOrStdin(), cmd.OutOrStdout())
+			}
 			text, f, err := read(cmd, args[0])
 			if err != nil {
 				return err
@@ -120,7 +127,10 @@ func upCommand(name *string) *cobra.Command {
 			return tell(cmd.OutOrStdout(), s)
 		},
 	}
-	cmd.Flags().BoolVar(&loopback, "loopback", false, "make no namespaces: the hosts are addresses of the loopback")
+	fs := cmd.Flags()
+	fs.BoolVar(&loopback, "loopback", false, "make no namespaces: the hosts are addresses of the loopback")
+	fs.BoolVar(&keeper, keepFlag, false, "be the keeper")
+	fs.Lookup(keepFlag).Hidden = true
 	return cmd
 }
 
@@ -294,18 +304,4 @@ machine as their tools do. Each host is a container of the image, which has rnic
 	fs.BoolVar(&clab, "containerlab", false, "for containerlab")
 	fs.StringVar(&image, "image", "softrnic", "the `image` of the hosts")
 	return cmd
-}
-
-func keeperCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: keepCommand, Short: "The process of a fabric, which rnic fabric up starts", Hidden: true,
-		Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := keep(cmd.InOrStdin(), cmd.OutOrStdout())
-			if errors.Is(err, io.EOF) {
-				return cli.Usagef("this is called by rnic fabric up alone")
-			}
-			return err
-		},
-	}
 }

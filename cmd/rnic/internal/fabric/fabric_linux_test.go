@@ -265,7 +265,9 @@ func TestProperties(t *testing.T) {
 				Min float64 `json:"min"`
 			} `json:"round_trip_us"`
 		}
-		require.NoError(t, json.NewDecoder(strings.NewReader(r.Stdout)).Decode(&got), r.Stdout+r.Stderr)
+		for said := json.NewDecoder(strings.NewReader(r.Stdout)); got.Times.Min == 0; { // attempts that failed are there too
+			require.NoError(t, said.Decode(&got), r.Stdout+r.Stderr)
+		}
 		return time.Duration(got.Times.Min * 1e3)
 	}
 	assert.GreaterOrEqual(t, trip("h1", "h2", "10.64.1.1"), 2*20*time.Millisecond, "each way")

@@ -125,8 +125,8 @@ func begin(ctx context.Context, s spec, attr *syscall.SysProcAttr, locked *os.Fi
 		return nil, false, err
 	}
 	defer log.Close()
-	keeper := exec.Command(s.Self, keepCommand) // it outlives ctx
-	keeper.Args = []string{"rnic", "fabric", keepCommand}
+	keeper := exec.Command(s.Self) // it outlives ctx
+	keeper.Args = []string{"rnic", "fabric", "up", "--" + keepFlag}
 	keeper.Stdin, keeper.Stderr, keeper.SysProcAttr = bytes.NewReader(text), log, attr
 	keeper.ExtraFiles = []*os.File{locked}
 	keeper.Dir = "/"
