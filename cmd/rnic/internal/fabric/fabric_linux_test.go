@@ -1,14 +1,17 @@
 package fabric
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,6 +54,28 @@ type fabric struct {
 	dir    string
 	keeper int
 	spaces map[string]bool // its namespaces
+	ended  float64         // when the system had been up for so many seconds; 0: not yet
+}
+
+// uptime is for how many seconds the system has been up.
+func uptime(t *testing.T) (seconds float64) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/uptime")
+	require.NoError(t, err)
+	_, err = fmt.Sscan(string(text), &seconds)
+	require.NoError(t, err)
+	return seconds
+}
+
+// youngerThan reports a process that began later.
+func youngerThan(pid int, seconds float64) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return true // it has ended
+	}
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	began, _ := strconv.ParseFloat(words[22-3], 64) // proc_pid_stat(5): in hundredths
+	return began/100 > seconds
 }
 
 // begun makes a fabric in namespaces, or skips the test.
@@ -81,9 +106,9 @@ func raised(t *testing.T, text string, flags ...string) *fabric {
 			f.spaces[ns] = !own[ns]
 		}
 		for _, h := range f.state().Hosts {
-			for _, kind := range []string{"net", "uts", "mnt"} {
-				ns := strings.TrimSpace(f.exec(h.Name, "readlink", "/proc/self/ns/"+kind).Stdout)
-				require.NotEmpty(t, ns)
+			own := strings.Fields(f.exec(h.Name, "readlink", "/proc/self/ns/net", "/proc/self/ns/uts", "/proc/self/ns/mnt").Stdout)
+			require.Len(t, own, 3)
+			for _, ns := range own {
 				require.False(t, f.spaces[ns], "a host has its own")
 				f.spaces[ns] = true
 			}
@@ -133,7 +158,8 @@ func spaces(pid int) map[string]bool {
 func (f *fabric) left() (list []string) {
 	for _, pid := range processes() {
 		for ns := range spaces(pid) {
-			if f.spaces[ns] {
+			// Numbers of namespaces are given again: a later process with one is another's.
+			if f.spaces[ns] && !(f.ended > 0 && youngerThan(pid, f.ended)) {
 				list = append(list, fmt.Sprintf("process %d in %s", pid, ns))
 			}
 		}
@@ -163,6 +189,7 @@ func (f *fabric) left() (list []string) {
 // nothingLeft waits for what the kernel does behind a process that has ended.
 func (f *fabric) nothingLeft() {
 	f.t.Helper()
+	f.ended = uptime(f.t)
 	assert.Eventually(f.t, func() bool { return len(f.left()) == 0 }, 20*time.Second, 5*time.Millisecond, "%v", f.left())
 }
 
@@ -204,17 +231,22 @@ func TestFabric(t *testing.T) {
 	r = rnic(t, "exec", "--rsh", "--plain", "--", "-x", "h1", `echo "a  b";`, "echo", "c")
 	assert.Equal(t, "a  b\nc\n", r.Stdout, "a shell has the words")
 	assert.Contains(t, f.sh("h1", "cat /etc/hosts").Stdout, "10.64.1.2 h2 h2-nic0\n10.65.1.2 h2-nic1\n")
-	assert.Equal(t, "h3: begun\nh3: later\n", rnic(t, "log", "h3").Stdout)
+	assert.Eventually(t, func() bool {
+		said := rnic(t, "log", "h3").Stdout
+		return strings.Contains(said, "h3: begun\n") && strings.Contains(said, "h3: later\n")
+	}, 10*time.Second, time.Millisecond)
 
 	// RDMA between two hosts, by the first rail; the second is out, since the file says so.
-	f.ping("h1", "h2", "10.64.1.1", true)
-	assert.Equal(t, "0", strings.TrimSpace(f.sh("h2", "cat /sys/class/net/nic1/carrier").Stdout))
+	f.serve("h1", "10.64.1.1")
+	f.ping("h2", "10.64.1.1")
+	assert.Equal(t, "0", strings.TrimSpace(f.exec("h2", "cat", "/sys/class/net/nic1/carrier").Stdout))
 	require.Zero(t, rnic(t, "break", "h2.nic1", "mend").Status)
-	f.ping("h2", "h3", "10.65.1.2", true)
+	f.serve("h3", "10.65.1.3")
+	f.ping("h2", "10.65.1.3")
 	require.Zero(t, rnic(t, "break", "h1", "h2.nic0", "down").Status)
-	f.ping("h1", "h2", "10.64.1.1", false)
+	f.noPing("h2", "10.64.1.1")
 	require.Zero(t, rnic(t, "break", "*", "up").Status)
-	f.ping("h1", "h2", "10.64.1.1", true)
+	f.ping("h2", "10.64.1.1")
 	assert.Contains(t, rnic(t, "break", "h1.nic0", "gone").Stderr, "want links and then down, up, delay TIME")
 	assert.Contains(t, rnic(t, "up", file(t, two)).Stderr, "the fabric test is up already")
 
@@ -231,65 +263,76 @@ func TestFabric(t *testing.T) {
 	assert.Contains(t, rnic(t, "down").Stderr, "no fabric is up")
 }
 
-// ping has rnic ping go between two hosts, and looks whether that ends well.
-func (f *fabric) ping(server, client, addr string, well bool) {
+// serve has rnic ping listen on a host for the rest of the test.
+func (f *fabric) serve(host, addr string) {
 	f.t.Helper()
 	me := self(f.t)
-	// The client tries until the server listens, but for a moment if it is not to get there.
-	r := f.sh(server, fmt.Sprintf(`%s ping -s -a %s -p 7174 >/dev/null 2>&1 & server=$!
-		for i in $(seq 100); do
-			%s fabric exec --plain %s -- timeout %s %s ping -c -a %s -p 7174 -C 3 -V && { kill $server 2>/dev/null; exit 0; }
-			%s
-		done; kill $server; exit 9`, me, addr, me, client, map[bool]string{true: "60", false: "0.7"}[well], me, addr,
-		map[bool]string{true: "sleep 0.1", false: "break"}[well]))
-	if well {
-		require.Zero(f.t, r.Status, r.Stdout+r.Stderr)
-	} else {
-		require.Equal(f.t, 9, r.Status, r.Stdout+r.Stderr)
-	}
+	server := exec.Command(me, "fabric", "exec", "--plain", host, "--", me, "ping", "-s", "-P", "-a", addr, "-p", "7174")
+	said, err := server.StderrPipe()
+	require.NoError(f.t, err)
+	require.NoError(f.t, server.Start())
+	f.t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	line, err := bufio.NewReader(said).ReadString('\n')
+	require.NoError(f.t, err)
+	require.Contains(f.t, line, "listening on")
+	go func() { _, _ = io.Copy(io.Discard, said) }()
+}
+
+// ping has rnic ping go from a host to one that serves.
+func (f *fabric) ping(host, addr string, flags ...string) clitest.Result {
+	f.t.Helper()
+	r := f.exec(host, append([]string{self(f.t), "ping", "-c", "-a", addr, "-p", "7174", "--json", "-V", "-C", "2"}, flags...)...)
+	require.Zero(f.t, r.Status, r.Stdout+r.Stderr)
+	return r
+}
+
+// noPing looks whether none goes there.
+func (f *fabric) noPing(host, addr string) {
+	f.t.Helper()
+	const over = 124 // timeout(1)
+	assert.Equal(f.t, over, f.exec(host, "timeout", "0.7", self(f.t), "ping", "-c", "-a", addr, "-p", "7174", "-C", "2").Status)
 }
 
 // TestProperties: a link is as slow as it is said to be, by whatever makes it so.
 func TestProperties(t *testing.T) {
 	f := begun(t, "switch s1 s2\nhost h1: s1\nhost h2: s2\ntrunk s1 s2\nlink h1.nic0: delay 20ms\nhost m1 m2\nmesh m1 m2: delay 30ms")
-	trip := func(server, client, addr string) time.Duration {
+	trip := func(host, addr string, flags ...string) time.Duration {
 		t.Helper()
-		me := self(t)
-		r := f.sh(server, fmt.Sprintf(`%s ping -s -a %s -p 7174 >/dev/null 2>&1 & server=$!
-			for i in $(seq 100); do
-				%s fabric exec --plain %s -- %s ping -c -a %s -p 7174 -C 2 --json && break
-				sleep 0.1
-			done; kill $server`, me, addr, me, client, me, addr))
 		var got struct {
 			Times struct {
-				Min float64 `json:"min"`
+				Mean float64 `json:"mean"`
+				Min  float64 `json:"min"`
 			} `json:"round_trip_us"`
 		}
-		for said := json.NewDecoder(strings.NewReader(r.Stdout)); got.Times.Min == 0; { // attempts that failed are there too
-			require.NoError(t, said.Decode(&got), r.Stdout+r.Stderr)
+		require.NoError(t, json.Unmarshal([]byte(f.ping(host, addr, flags...).Stdout), &got))
+		if len(flags) > 0 {
+			return time.Duration(got.Times.Mean * 1e3)
 		}
 		return time.Duration(got.Times.Min * 1e3)
 	}
-	assert.GreaterOrEqual(t, trip("h1", "h2", "10.64.1.1"), 2*20*time.Millisecond, "each way")
-	assert.GreaterOrEqual(t, trip("m2", "m1", "10.128.0.3"), 2*30*time.Millisecond, "a pair's cable is one")
-	for _, c := range []string{"h1.nic0 delay 0s", "s2-s1 delay 25ms", "s1-s2 loss 1%", "s1-s2 loss 0%"} {
-		r := rnic(t, append([]string{"break"}, strings.Fields(c)...)...)
+	set := func(words string) {
+		t.Helper()
+		r := rnic(t, append([]string{"break"}, strings.Fields(words)...)...)
 		require.Zero(t, r.Status, r.Stderr)
 	}
-	assert.GreaterOrEqual(t, trip("h1", "h2", "10.64.1.1"), 2*25*time.Millisecond, "a trunk's, and now")
-	require.Zero(t, rnic(t, "break", "s1-s2", "mend").Status)
-	require.Zero(t, rnic(t, "break", "h1.nic0", "rate", "4m").Status)
-	began := time.Now()
-	me := self(t)
-	r := f.sh("h1", fmt.Sprintf(`%s ping -s -a 10.64.1.1 -p 7174 >/dev/null 2>&1 & server=$!
-		for i in $(seq 100); do
-			%s fabric exec --plain h2 -- %s ping -c -a 10.64.1.1 -p 7174 -C 10 -S 30000 && { kill $server 2>/dev/null; exit 0; }
-			sleep 0.1
-		done; kill $server; exit 9`, me, me, me))
-	require.Zero(t, r.Status, r.Stdout+r.Stderr)
-	assert.GreaterOrEqual(t, time.Since(began), 400*time.Millisecond, "300,000 octets each way, of which a burst of 64 KiB is free, at 500,000 a second")
-	require.Zero(t, rnic(t, "break", "h1.nic0", "loss", "100%").Status)
-	f.ping("h1", "h2", "10.64.1.1", false)
+	f.serve("h1", "10.64.1.1")
+	f.serve("m2", "10.128.0.3")
+	assert.GreaterOrEqual(t, trip("h2", "10.64.1.1"), 2*20*time.Millisecond, "each way")
+	assert.GreaterOrEqual(t, trip("m1", "10.128.0.3"), 2*30*time.Millisecond, "a pair's cable is one")
+	set("h1.nic0 delay 0s")
+	set("s2-s1 delay 25ms")
+	set("s1-s2 loss 1%")
+	set("s1-s2 loss 0%")
+	assert.GreaterOrEqual(t, trip("h2", "10.64.1.1"), 2*25*time.Millisecond, "a trunk's, and now")
+	set("s1-s2 mend")
+	set("h1.nic0 rate 4m")
+	// A burst of 64 KiB is free, each way.
+	assert.GreaterOrEqual(t, trip("h2", "10.64.1.1", "-C", "10", "-S", "30000"), 40*time.Millisecond, "30,000 octets each way, of 500,000 a second")
+	set("h1.nic0 loss 100%")
+	f.noPing("h2", "10.64.1.1")
 	for _, l := range f.state().Links {
 		assert.Contains(t, []string{"plain", "tbf", "netem", "rnic"}, string(l.Medium))
 	}
@@ -303,8 +346,11 @@ func TestKeeperKilled(t *testing.T) {
 	require.Zero(t, f.sh("h1", "setsid sleep 1000 >/dev/null 2>&1 </dev/null &").Status)
 	client := exec.Command(self(t), "fabric", "exec", "--plain", "h2", "--", "sleep", "1000")
 	require.NoError(t, client.Start())
-	require.Eventually(t, func() bool { return len(f.state().Programs) > 10 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(f.state().Programs, func(p programState) bool { return p.Host == "h2" && p.Command == "sleep 1000" })
+	}, 10*time.Second, time.Millisecond)
 	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGKILL))
+	f.ended = uptime(t)
 	assert.Error(t, client.Wait(), "the program is over, and did not end well")
 	assert.Eventually(t, func() bool {
 		left := f.left()

@@ -131,14 +131,19 @@ func endLeftovers(dir string) {
 	for pid := os.Getpid(); pid > 1 && !mine[pid]; pid = parent(pid) {
 		mine[pid] = true
 	}
-	for _, pid := range processes() {
-		env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-		if err != nil || mine[pid] {
-			continue
+	of := []byte(placeVariable + "=" + dir)
+	for range 1000 { // until none is found: they start others meanwhile
+		found := false
+		for _, pid := range processes() {
+			env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+			if err == nil && !mine[pid] && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return bytes.Equal(v, of) }) {
+				found = unix.Kill(pid, unix.SIGKILL) == nil || found
+			}
 		}
-		if slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return string(v) == placeVariable+"="+dir }) {
-			_ = unix.Kill(pid, unix.SIGKILL) // it may have ended
+		if !found {
+			return
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 

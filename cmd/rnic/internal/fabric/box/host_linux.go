@@ -18,12 +18,18 @@ type host struct {
 	nl            *netlink.Handle
 }
 
-// onThread runs f on a thread that ends with it, since it enters other namespaces.
+// onThread runs f on a thread that ends with it, since it enters other namespaces. The first thread is none: it stays as
+// long as the process, and what is known of it is taken for the process's.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and no unlock: the thread ends with the goroutine
-		done <- f()
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			defer runtime.UnlockOSThread() // others have it again when f has been on one of theirs
+			done <- onThread(f)
+			return
+		}
+		done <- f() // and no unlock: the thread ends with the goroutine
 	}()
 	return <-done
 }
