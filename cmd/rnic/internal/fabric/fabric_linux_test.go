@@ -69,7 +69,7 @@ func uptime(t *testing.T) (seconds float64) {
 
 // youngerThan reports a process that began later.
 func youngerThan(pid int, seconds float64) bool {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	text, err := os.ReadFile(processFile(pid, "stat"))
 	if err != nil {
 		return true // it has ended
 	}
@@ -146,7 +146,7 @@ func (f *fabric) sh(host, command string) clitest.Result {
 func spaces(pid int) map[string]bool {
 	list := map[string]bool{}
 	for _, kind := range []string{"net", "uts", "mnt", "pid", "ipc"} {
-		if ns, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", kind)); err == nil {
+		if ns, err := os.Readlink(processFile(pid, "ns/"+kind)); err == nil {
 			list[ns] = true
 		}
 	}
@@ -163,7 +163,7 @@ func (f *fabric) left() (list []string) {
 				list = append(list, fmt.Sprintf("process %d in %s", pid, ns))
 			}
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+		env, err := os.ReadFile(processFile(pid, "environ"))
 		if err == nil && bytes.Contains(env, []byte(placeVariable+"="+f.dir+"\x00")) {
 			list = append(list, fmt.Sprintf("process %d of it", pid))
 		}
@@ -389,8 +389,11 @@ func TestUpKilled(t *testing.T) {
 	for i := range 6 {
 		cmd := exec.Command(self(t), "fabric", "up", path)
 		require.NoError(t, cmd.Start())
-		over := make(chan error, 1)
-		go func() { over <- cmd.Wait() }()
+		over := make(chan struct{})
+		go func() {
+			_ = cmd.Wait()
+			close(over)
+		}()
 		select {
 		case <-time.After(time.Duration(i*15) * time.Millisecond):
 			_ = cmd.Process.Kill()

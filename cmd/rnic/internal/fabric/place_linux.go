@@ -135,7 +135,7 @@ func endLeftovers(dir string) {
 	for range 1000 { // until none is found: they start others meanwhile
 		found := false
 		for _, pid := range processes() {
-			env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+			env, err := os.ReadFile(processFile(pid, "environ"))
 			if err == nil && !mine[pid] && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return bytes.Equal(v, of) }) {
 				found = unix.Kill(pid, unix.SIGKILL) == nil || found
 			}
@@ -146,6 +146,9 @@ func endLeftovers(dir string) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// processFile is the path of a file of /proc about a process.
+func processFile(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "/" + name }
 
 func processes() (pids []int) {
 	entries, _ := os.ReadDir("/proc")
@@ -159,7 +162,7 @@ func processes() (pids []int) {
 
 // parent is the process that pid is a child of, or 0.
 func parent(pid int) int {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	text, err := os.ReadFile(processFile(pid, "stat"))
 	if err != nil {
 		return 0
 	}

@@ -24,7 +24,6 @@ type program struct {
 	host    int
 	pid     int
 	command string
-	keep    bool          // it is of the file: its end is told
 	done    chan struct{} // closed at its end
 	over    bool          // guarded by keeper.mu, as status
 	status  int           // as a shell has it

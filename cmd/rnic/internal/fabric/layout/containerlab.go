@@ -12,9 +12,9 @@ func (f *Fabric) Containerlab(w io.Writer, name, image string) error {
 	var b strings.Builder
 	b.WriteString("# Made by rnic fabric export --containerlab. Time is not simulated.\n")
 	f.left(&b, "containerlab")
-	if real := f.realSwitches(); len(real) > 0 {
+	if bridges := f.realSwitches(); len(bridges) > 0 {
 		b.WriteString("# The switches are bridges, which have to be there before, as root:\n")
-		for _, s := range real {
+		for _, s := range bridges {
 			fmt.Fprintf(&b, "#   ip link add %s type bridge && ip link set %s up\n", s, s)
 		}
 	}

@@ -45,7 +45,8 @@ func Parse(text string) (*Fabric, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(f.Breaks, func(a, b Event) int { return int(a.At - b.At) })
-	return f, f.number()
+	err := f.number()
+	return f, err
 }
 
 const wantLine = "want one of name, switch, host, mesh, trunk, link, flags, run, at"

@@ -27,7 +27,7 @@ func expand(word string) ([]string, error) {
 		return []string{word}, nil
 	}
 	m := ranged.FindStringSubmatch(word)
-	if m == nil || m[1] != m[3] {
+	if len(m) == 0 || m[1] != m[3] {
 		return nil, fmt.Errorf("%q is no range: want the same name with two numbers, such as h1..h8", word)
 	}
 	from, err1 := strconv.Atoi(m[2])
