@@ -27,7 +27,7 @@ FOLDERS = $(shell $(GO) list -m -f '{{.Dir}}/...')
 PATHS := -ldflags=-X=github.com/softrnic/softrnic/qp.paths
 
 .DEFAULT_GOAL := help
-.PHONY: help build man c bundled c-unit run test test32 race lockcheck paths soak crowd mutants conform-mutants fuzz lint bench siege testers published tshark chaos interop verify clean
+.PHONY: help build man c bundled c-unit fabric-test run test test32 race lockcheck paths soak crowd mutants conform-mutants fuzz lint bench siege testers published tshark chaos interop verify clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ paths: ## run the tests with the fast paths of the data path never taken, and ta
 soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away under traffic, random verbs against the models
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
 	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./internal/cq ./qp ./verbs
+
+fabric-test: c ## a fabric of 64 hosts with 128 NICs, rping between each two, within 8 GiB and 60 s (Linux; rdmacm-utils; root or user namespaces)
+	$(GO) test -count=1 -v -tags fabric -timeout=10m -run TestCrowd ./cmd/rnic/internal/fabric
 
 crowd: build ## ten thousand busy queue pairs for CROWDSECONDS (60) twice, 2,000 for 10 s, a hot one beside 2,000; ends under the race detector
 	bin/rnic perf many --qps 10000 --rounds 1 --duration $(CROWDSECONDS)s

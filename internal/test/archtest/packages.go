@@ -384,6 +384,10 @@ var packages = []group{
 			"cm verbs",
 		},
 		{
+			"examples/params", "a parameter server that survives the loss of a NIC",
+			"cm verbs",
+		},
+		{
 			"docs", "tests of these pages",
 			"",
 		},

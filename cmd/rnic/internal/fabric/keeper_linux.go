@@ -224,11 +224,7 @@ func (k *keeper) timeline() {
 		for _, r := range e.Runs {
 			err = errors.Join(err, k.background(r))
 		}
-		what := "a command is started"
-		if len(e.Runs) == 0 {
-			what = e.Change.String()
-		}
-		k.note(fmt.Sprintf("line %d, after %v: %s", e.Line, e.At, what), err)
+		k.note(fmt.Sprintf("line %d, after %v: %s", e.Line, e.At, k.f.Describe(&e)), err)
 	}
 }
 

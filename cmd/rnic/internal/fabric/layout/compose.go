@@ -126,11 +126,8 @@ func (f *Fabric) left(b *strings.Builder, tool string) {
 	if slices.ContainsFunc(f.Links, func(l Link) bool { return l.Properties != Properties{} }) {
 		b.WriteString("# Delay, rate and loss concern what a host sends, and not what it receives.\n")
 	}
-	for _, e := range f.Breaks {
-		what := e.Change.String()
-		if len(e.Runs) > 0 {
-			what = "a command"
-		}
-		fmt.Fprintf(b, "# line %d, at %v: %s: is not done here\n", e.Line, e.At, what)
+	for i := range f.Breaks {
+		e := &f.Breaks[i]
+		fmt.Fprintf(b, "# line %d, at %v: %s: is not done here\n", e.Line, e.At, f.Describe(e))
 	}
 }

@@ -146,6 +146,18 @@ func (c Change) String() string {
 	return string(c.Verb)
 }
 
+// Describe says what happens, in a few words.
+func (f *Fabric) Describe(e *Event) string {
+	if len(e.Runs) > 0 {
+		return e.Runs[0].Command
+	}
+	var names []string
+	for _, l := range e.Links {
+		names = append(names, f.Links[l].Name)
+	}
+	return listed(names) + " " + e.Change.String()
+}
+
 // HostNumber is the host of that name, or an error that names those there are.
 func (f *Fabric) HostNumber(name string) (int, error) {
 	i := slices.IndexFunc(f.Hosts, func(h Host) bool { return h.Name == name })

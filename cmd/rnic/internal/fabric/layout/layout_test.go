@@ -208,7 +208,7 @@ func TestExports(t *testing.T) {
 		"  rail1: {internal: true, ipam: {config: [{subnet: 10.65.0.0/16}]}}\n", "network_mode: none",
 		"root netem delay 1000us rate 2500000000bit loss 0.1%;",
 		`rnic run --addr 10.64.1.3 -- sh -c 'test \"$$HOME\" = '\\''x'\\''' & exec sleep infinity`,
-		"# trunk rail0-spine: its switches are one network here, without delay 3ms\n", "# line 11, at 2s: down: is not done here\n",
+		"# trunk rail0-spine: its switches are one network here, without delay 3ms\n", "# line 11, at 2s: h1.nic0 down: is not done here\n",
 		"rnic run --addr 10.64.1.1 --as roce -- sh -c",
 	} {
 		assert.Contains(t, text, want)
