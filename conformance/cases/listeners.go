@@ -158,9 +158,11 @@ func failedAcceptCloses(t *conformance.T, n *host) {
 	c := knocks(t, l, 0)
 	speaks(t, c, "caller")
 	qp := n.newQP(verbs.QPConfig{})
-	require.Error(t, second(must(l.Accept(t.Context()))(t, "Accept").Accept(t.Context(), qp, cm.Config{PrivateData: make([]byte, 600)})))
+	req := must(l.Accept(t.Context()))(t, "Accept")
+	require.Error(t, second(req.Accept(t.Context(), qp, cm.Config{PrivateData: make([]byte, 600)})))
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(patience(t))))
 	require.ErrorIs(t, second(c.Read(make([]byte, 1))), io.EOF, "the connection stays open")
+	runtime.KeepAlive(req) // or the garbage collector closes it
 	require.Equal(t, verbs.StateIdle, attributes(t, qp).State, "the queue pair's state")
 }
 
