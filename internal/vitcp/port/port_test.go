@@ -193,6 +193,27 @@ func TestProcesses(t *testing.T) {
 	require.Len(t, left, 1, "nothing but the lock")
 }
 
+// TestNumbersComeBack: a Wait that has ended at a process that does not accept is over at the one that does, which gives
+// its number back. Else each costs one of those that there may be.
+func TestNumbersComeBack(t *testing.T) {
+	at := unused(t)
+	open(t, process(), at)
+	u := open(t, process(), at)
+	connects(t, u, "u").carries(t) // the session has begun
+	for range 3 {
+		ctx, cancel := context.WithCancel(bounded(t))
+		w := waiting4(ctx, u, "nobody")
+		require.Eventually(t, func() bool { return u.s.waiting() == 1 }, long, time.Millisecond)
+		cancel()
+		require.ErrorIs(t, (<-w).err, context.Canceled)
+	}
+	require.Eventually(t, func() bool {
+		u.s.mu.Lock()
+		defer u.s.mu.Unlock()
+		return len(u.s.member.leaving) == 0
+	}, long, time.Millisecond, "Waits whose numbers are not back")
+}
+
 // held waits until the process of u holds n requests for a Wait.
 func held(t *testing.T, u *Use, n int) {
 	t.Helper()
