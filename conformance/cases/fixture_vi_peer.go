@@ -242,13 +242,18 @@ func newActiveVI(t *conformance.T, s viSetup) *viRig {
 	s.nic.Dial = func(context.Context, string, string) (net.Conn, error) { return near, nil }
 	r := newIdleVI(t, s)
 	r.viPeer = newVIPeer(t, far)
+	r.callsServer()
+	return r
+}
+
+// callsServer has the VI ask, and reads its ConnectRequest.
+func (r *viRig) callsServer() {
 	go func() {
-		_, err := r.v.ConnectRequest(t.Context(), r.address("client"), r.address("server"))
+		_, err := r.v.ConnectRequest(r.t.Context(), r.address("client"), r.address("server"))
 		r.done <- err
 	}()
 	r.req = r.get(viRequest)
 	r.subject = r.req.number
-	return r
 }
 
 // newVICaller is newActiveVI of a level.

@@ -396,15 +396,36 @@ func thisGoroutine() string {
 	return name
 }
 
-// stateOf is what a goroutine waits for, in the words of the runtime.
-func stateOf(id string) string {
+// stacks are those of all goroutines.
+func stacks() string {
 	b := make([]byte, 1<<16)
 	n := runtime.Stack(b, true)
 	for ; n == len(b); n = runtime.Stack(b, true) {
 		b = make([]byte, 2*len(b))
 	}
-	_, state, _ := strings.Cut(string(b[:n]), id+" [")
-	state, _, _ = strings.Cut(state, "]")
-	state, _, _ = strings.Cut(state, ",") // for how long
-	return state
+	return string(b[:n])
+}
+
+// stateOf is what a goroutine waits for, in the words of the runtime.
+func stateOf(id string) string {
+	_, state, _ := strings.Cut(stacks(), id+" [")
+	return stateIn(state)
+}
+
+// stateWithin is stateOf the goroutine that has this frame.
+func stateWithin(frame string) string {
+	for s := range strings.SplitSeq(stacks(), "\n\n") {
+		if strings.Contains(s, frame) {
+			_, state, _ := strings.Cut(s, " [")
+			return stateIn(state)
+		}
+	}
+	return ""
+}
+
+// stateIn is the state that comes first in what is behind a bracket.
+func stateIn(s string) string {
+	s, _, _ = strings.Cut(s, "]")
+	s, _, _ = strings.Cut(s, ",") // for how long
+	return s
 }

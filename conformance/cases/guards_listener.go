@@ -13,11 +13,14 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/vitcp"
+	"github.com/softrnic/softrnic/vipl"
 )
 
 // guardsListener are the same of listeners: who goes for others, and how, and what is not waited for.
 var guardsListener = []conformance.Case{
 	apiCase("6.4.1/reset-for-others", resetForOthers, "R5042-6.4.1-M1"),
+	apiCase("4.1/vi-listener-fails", viListenerFails, "VA-4.1-S1"),
 	apiCase("7.1.2/shutdown-beside-a-silent-peer", shutdownBesideSilent, "R5044-7.1.2-M7"),
 }
 
@@ -105,4 +108,44 @@ func shutdownBesideSilent(t *conformance.T) {
 	comesToHold(t, 0, "cm listener: request in the backlog")
 	stop()
 	require.NoError(t, receive(t, done, "Shutdown waits on for a peer that takes nothing in"), "nothing was handed out")
+}
+
+// brokenListener fails for good when it is closed.
+type brokenListener struct{ net.Listener }
+
+var errBroken = errors.New("the listener is broken")
+
+func (l brokenListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		err = errBroken
+	}
+	return c, err
+}
+
+// viListenerFails has a listener fail for good while VIs wait for connections: each wait ends with its error, and so
+// does one that begins later.
+func viListenerFails(t *conformance.T) {
+	given := func() brokenListener { return brokenListener{must(net.Listen("tcp", "127.0.0.1:0"))(t)} }
+	dies := func(l net.Listener, want error, wait func(ctx context.Context) error) {
+		s := &scene{t: t, wait: wait}
+		sleep := []*sleeper{s.sleeps(), s.sleeps()}
+		require.NoError(t, l.Close())
+		for _, w := range append(sleep, s.waits()) {
+			err := w.ends("the listener has failed, and a wait goes on")
+			require.ErrorIs(t, err, want)
+			require.ErrorIs(t, err, errBroken)
+		}
+	}
+	t.Part("VI/TCP")
+	nl := given()
+	l := vitcp.NewListener(nl, vitcp.ListenConfig{})
+	t.Cleanup(func() { _ = l.Close() })
+	dies(nl, errBroken, func(ctx context.Context) error { return second(l.Wait(ctx, vitcp.Filter{Called: "server"})) })
+
+	t.Part("a NIC")
+	nl = given()
+	h := newVIHost(t, vipl.Config{Listener: nl})
+	server := h.address("server")
+	dies(nl, vipl.ErrResource, func(ctx context.Context) error { return second(h.nic.ConnectWait(ctx, server)) })
 }

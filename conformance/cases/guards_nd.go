@@ -14,6 +14,7 @@ var guardsND = []conformance.Case{
 	apiCase("Flush/nd-before-the-connection", ndFlushedFirst, "ND-Flush-R1", "ND-Flush-M1"),
 	apiCase("Receive/nd-resized-behind-a-notification", onNDRig(ndResizedBehindNotify), "ND-Receive-R1"),
 	apiCase("Read/nd-silent-ones-count", ndSilentReads, "ND-Read-F1", "ND-Read-R4"),
+	apiCase("Receive/nd-closed-behind-the-end", ndClosedBehindTheEnd, "ND-Receive-M1", "ND-Receive-M8"),
 	apiCase("Send/nd-waits-of-two-kinds", ndTwoKinds, "ND-Receive-R1", "ND-Send-F3"),
 }
 
@@ -108,5 +109,23 @@ func ndTwoKinds(t *conformance.T) {
 		first.wakes()
 		second.wakes()
 		r.none()
+	}
+}
+
+// ndClosedBehindTheEnd posts Receives after the connection, or none, and closes the queue pair: then nothing uses its
+// completion queues.
+func ndClosedBehindTheEnd(t *conformance.T) {
+	for receives := range inTurn(t, "%d Receives after the end", []int{0, 1, 3}) {
+		a, b := newNDPair(t, ndShape{})
+		require.NoError(t, a.conn.Disconnect(t.Context()), "Disconnect")
+		b.over()
+		for _, h := range []*ndHost{a, b} {
+			for i := range receives {
+				h.receive(i, 8*i, 8)
+			}
+			h.canceledReceives(receives)
+			require.ErrorIs(t, h.in.Close(), nd2.ErrDeviceBusy, "the queue pair uses it")
+			succeed(t, h.qp.Close, h.in.Close, h.out.Close)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -14,6 +15,7 @@ var guardsSRQ = []conformance.Case{
 	apiCase("6.3.8/limit-of-an-empty-queue", onHost(limitOfAnEmptyQueue), "RV-6.3.8-M5"),
 	apiCase("6.4.3.1/drips-while-another-waits", onHost(dripsWhileAnotherWaits), "R5042-6.4.3.1-M1"),
 	apiCase("6.4.3.1/grace-of-all-who-wait", onHost(graceOfAllWhoWait), "R5042-6.4.3.1-M1"),
+	apiCase("9.3.1.2/post-to-a-failed-rnic", onHost(postToAFailedRNIC), "RV-9.3.1.2-M1"),
 }
 
 // limitOfAnEmptyQueue has a message find no receive of a queue whose limit is armed: there are fewer than that.
@@ -74,4 +76,21 @@ func graceOfAllWhoWait(t *conformance.T, n *host) {
 	}
 	require.ElementsMatch(t, want, []verbs.Event{n.events.next(), n.events.next(), n.events.next()})
 	n.quiet()
+}
+
+// postToAFailedRNIC posts receives when the RNIC has failed: to an S-RQ of streams, to one of none, and to a queue pair.
+func postToAFailedRNIC(t *conformance.T, n *host) {
+	used, unused := n.newSRQ(verbs.SRQConfig{}), n.newSRQ(verbs.SRQConfig{})
+	n.link(verbs.QPConfig{SRQ: used})
+	n.receives(used, 1)
+	fault.Provoke(n.nic)
+	for what, queue := range named(t, "%s", map[string]interface {
+		PostRecv(reqs ...verbs.Recv) (int, error)
+	}{"an S-RQ of a stream": used, "an S-RQ of none": unused, "a queue pair": n.qp}) {
+		for range 2 {
+			count, err := queue.PostRecv(verbs.Recv{ID: 2}, verbs.Recv{ID: 3})
+			require.ErrorIs(t, err, verbs.ErrInvalidRNIC, "PostRQ to %s", what)
+			require.Zero(t, count, "posted")
+		}
+	}
 }

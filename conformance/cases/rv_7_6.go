@@ -202,4 +202,16 @@ func vaAndFBO(n *host, s *probe) {
 		s.runs(fastRegister(fast.WithKey(1), c.Buffers, va, allRights), verbs.StatusSuccess)
 		s.invalidate(invalidations[0], fast.WithKey(1), invalidates)
 	}
+	for _, last := range []bool{false, true} { // octet 1<<64-1, behind which there is none (RFC 5041 7.1), is in it
+		va := ^uint64(0) - either[uint64](last, 63, 64)
+		c := verbs.RegionConfig{Buffers: p.List(int(va%4096), 64), Access: allRights, VA: va}
+		mr, err := n.pd.RegisterRegion(c)
+		if last {
+			require.ErrorIs(t, err, verbs.ErrInvalidVA, "Register at %#x", va)
+			s.runs(fastRegister(fast.WithKey(1), c.Buffers, va, allRights), verbs.StatusInvalidVA)
+			continue
+		}
+		require.NoError(t, err, "Register at %#x", va)
+		s.allAllowed(mr.Buffer(), 0, p.Bytes()[va%4096:][:64])
+	}
 }
