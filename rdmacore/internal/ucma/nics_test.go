@@ -78,6 +78,13 @@ func TestDeviceByAddress(t *testing.T) {
 	assert.Equal(t, guidOf(one), second.route(s).NodeGUID)
 	assert.Equal(t, syscall.EINVAL, refused(t, second.accept(s, 5, second.qp(), "")), "this program's are the second's")
 
+	// One that is bound to a number alone has a device when it knows where to.
+	c = first.create(8)
+	require.NoError(t, first.bind(c, netip.AddrPortFrom(netip.IPv4Unspecified(), 0)))
+	assert.Zero(t, first.route(c).NodeGUID)
+	first.resolve(c, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), at.Port()))
+	assert.Equal(t, guidOf(one), first.route(c).NodeGUID)
+
 	// Other addresses of the loopback are the first's.
 	for _, a := range []string{"127.0.0.9", "::1"} {
 		c = first.create(6)

@@ -50,6 +50,9 @@ func TestToItselfByGID(t *testing.T) {
 	a.one()
 	a.one()
 	assert.Equal(t, []byte("x"), a.read(1024, 1))
+	q, err := a.dev.QP(a.qp.QPN).qp.Query()
+	require.NoError(t, err)
+	assert.Equal(t, netip.IPv6Loopback(), plain(netip.MustParseAddrPort(q.Stream.Conn.LocalAddr().String()).Addr()))
 }
 
 // TestPortOfGIDs: a query says how many GIDs there are, what the rate is and the MTU; an index behind the last is refused as adapters do.

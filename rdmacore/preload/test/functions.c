@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define FAILS(what, no) CHECK((errno = 0, (long)(what) == -1 && errno == (no)))
 #define FUNCTION "/sys/devices/pci0000:c0/0000:c0:00.0"
@@ -68,6 +70,8 @@ static void test_ways(void)
 	FAILS(access("/sys/bus/pci/devices/0000:c1:00.0", F_OK), ENOENT);
 	FAILS(access(FUNCTION "/none", F_OK), ENOENT);
 	CHECK(stat("/sys/devices", &st) == 0 && stat("/sys/devices/system/cpu", &st) == 0);
+	static const char bus[] = "/sys/devices/pci0000:00"; /* of the host, if it has one */
+	CHECK(syscall(SYS_newfstatat, AT_FDCWD, bus, &st, 0) != 0 || stat(bus, &st) == 0);
 	ssize_t n = readlink("/sys/class/infiniband/y", text, sizeof text);
 	CHECK(n > 0 && strncmp(text, "../../devices/pci0000:c0/0000:c0:00.0/infiniband/y", (size_t)n) == 0);
 	CHECK(__readlink_chk("/sys/class/infiniband/y", text, sizeof text, sizeof text) == n);
