@@ -18,8 +18,10 @@ package uverbs
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/softrnic/softrnic/internal/inventory"
@@ -163,8 +165,16 @@ func (d *Device) GUID() [8]byte { return d.guid }
 // Has reports whether an address is one of the device's. One of a link without a zone is, whatever the link.
 func (d *Device) Has(a netip.Addr) bool {
 	return slices.ContainsFunc(d.addrs, func(own netip.Addr) bool {
-		return plain(own) == plain(a) && (own.Zone() == "" || a.Zone() == "" || own.Zone() == a.Zone())
+		return plain(own) == plain(a) && (own.Zone() == "" || a.Zone() == "" || zone(own) == zone(a))
 	})
+}
+
+// zone is the zone of an address as a number, which the system has in addresses, where it is the name of an interface.
+func zone(a netip.Addr) string {
+	if i, err := net.InterfaceByName(a.Zone()); err == nil {
+		return strconv.Itoa(i.Index)
+	}
+	return a.Zone()
 }
 
 // Path is what a path record says of the port: enum ib_mtu and enum ib_rate.

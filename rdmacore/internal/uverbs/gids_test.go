@@ -3,6 +3,8 @@
 package uverbs
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -78,7 +80,11 @@ func TestPortOfGIDs(t *testing.T) {
 // TestHas: addresses of a link are the same whatever the link, unless both say which.
 func TestHas(t *testing.T) {
 	d := started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.MustParseAddr("::1")}}).dev
-	d.addrs = append(d.addrs, netip.MustParseAddr("fe80::1%eth0"))
+	lo, err := net.InterfaceByName("lo")
+	require.NoError(t, err)
+	d.addrs = append(d.addrs, netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fe80::2%lo"))
+	assert.True(t, d.Has(netip.MustParseAddr(fmt.Sprintf("fe80::2%%%d", lo.Index))), "as the system has it")
+	assert.False(t, d.Has(netip.MustParseAddr(fmt.Sprintf("fe80::2%%%d", lo.Index+1))))
 	for text, want := range map[string]bool{
 		"127.0.0.1": true, "::ffff:127.0.0.1": true, "127.0.0.2": false, "::1": true, "fe80::1": true, "fe80::1%eth0": true, "fe80::1%eth1": false,
 	} {
