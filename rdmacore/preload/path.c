@@ -38,8 +38,11 @@ static bool there(const char *name)
 {
 	char path[2 * PATH_MAX];
 	struct stat st;
+	int e = errno;
 	snprintf(path, sizeof path, "%s%s", tree, name);
-	return syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	bool is = syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	errno = e;
+	return is;
 }
 
 /* The environment is read once: a program may clear it. */
