@@ -254,6 +254,14 @@ func TestFabric(t *testing.T) {
 	require.Zero(t, r.Status, r.Stderr)
 	assert.Len(t, strings.Split(strings.TrimSpace(r.Stdout), "\n"), 4, r.Stdout)
 
+	var listed []string
+	for _, p := range f.state().Programs {
+		listed = append(listed, fmt.Sprint(p.Host, " ", p.Command, " ", p.Ended))
+	}
+	assert.Contains(t, listed, "h3 echo begun; exec sleep 1000 false")
+	assert.Contains(t, listed, "h3 echo later true", "what the file has run is listed when it is over")
+	assert.Len(t, listed, 4, "and what exec has run is not: %v", listed)
+
 	// What has left its parent, session and group ends too.
 	require.Zero(t, f.sh("h1", "setsid sh -c 'sleep 1000 & sleep 1001' >/dev/null 2>&1 </dev/null &").Status)
 	require.NotEmpty(t, f.left())

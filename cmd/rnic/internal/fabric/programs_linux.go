@@ -24,6 +24,7 @@ type program struct {
 	host    int
 	pid     int
 	command string
+	ofFile  bool          // its end is kept, for ls
 	done    chan struct{} // closed at its end
 	over    bool          // guarded by keeper.mu, as status
 	status  int           // as a shell has it
@@ -42,15 +43,12 @@ func (k *keeper) background(r layout.Run) error {
 	}
 	defer log.Close()
 	req := execRequest{Host: k.f.Hosts[r.Host].Name, Args: []string{r.Command}, Shell: true, Env: k.Env, Dir: k.Cwd}
-	p, err := k.start(&req, [3]*os.File{null, log, log})
-	if err == nil {
-		p.command = r.Command
-	}
+	_, err = k.start(&req, [3]*os.File{null, log, log}, true)
 	return err
 }
 
 // start starts a program on its host. The files stay the caller's.
-func (k *keeper) start(req *execRequest, files [3]*os.File) (*program, error) {
+func (k *keeper) start(req *execRequest, files [3]*os.File, ofFile bool) (*program, error) {
 	host := 0
 	if req.Host != "" {
 		var err error
@@ -82,7 +80,7 @@ func (k *keeper) start(req *execRequest, files [3]*os.File) (*program, error) {
 	attr := &syscall.ProcAttr{
 		Dir: req.Dir, Env: env, Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
 	}
-	p := &program{host: host, command: strings.Join(req.Args, " "), done: make(chan struct{})}
+	p := &program{host: host, command: strings.Join(req.Args, " "), ofFile: ofFile, done: make(chan struct{})}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ctx.Err() != nil {
@@ -97,7 +95,7 @@ func (k *keeper) start(req *execRequest, files [3]*os.File) (*program, error) {
 		return nil, fmt.Errorf("starting %s: %w", args[0], err)
 	}
 	k.running[p.pid] = p
-	k.programs = append(slices.DeleteFunc(k.programs, func(p *program) bool { return p.over && len(k.programs) > 4096 }), p)
+	k.programs = append(k.programs, p)
 	return p, nil
 }
 
@@ -238,6 +236,9 @@ func (k *keeper) reapOne() bool {
 	p.over, p.status = true, ws.ExitStatus()
 	if ws.Signaled() {
 		p.status = 128 + int(ws.Signal())
+	}
+	if !p.ofFile {
+		k.programs = slices.DeleteFunc(k.programs, func(other *program) bool { return other == p })
 	}
 	close(p.done)
 	return true

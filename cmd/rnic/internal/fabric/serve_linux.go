@@ -112,7 +112,7 @@ func (k *keeper) exec(c *ownsock.Conn, req *execRequest, files *[3]*os.File) (st
 			return 0, errors.New("a standard descriptor did not come")
 		}
 	}
-	p, err := k.start(req, *files)
+	p, err := k.start(req, *files, false)
 	if err != nil {
 		return 0, err
 	}
