@@ -252,7 +252,7 @@ func TestFabric(t *testing.T) {
 
 	r = rnic(t, "top", "--interval", "10ms")
 	require.Zero(t, r.Status, r.Stderr)
-	assert.Len(t, strings.Split(strings.TrimSpace(r.Stdout), "\n"), 4, r.Stdout)
+	assert.Len(t, strings.Split(strings.TrimSpace(r.Stdout), "\n"), 6, r.Stdout)
 
 	var listed []string
 	for _, p := range f.state().Programs {

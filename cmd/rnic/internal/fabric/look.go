@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 
@@ -137,7 +137,7 @@ func logCommand(name *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sort.Strings(logs)
+			slices.Sort(logs)
 			for _, path := range logs {
 				of := filepath.Base(path)
 				if len(args) > 0 && of != args[0] {
@@ -230,16 +230,20 @@ func take(dir string) map[string][]stats.Snapshot {
 type total struct {
 	programs, qps                                uint64
 	outMessages, outOctets, inMessages, inOctets uint64
-	failed, terminates, refused                  uint64
+	failed, terminates                           uint64
 }
 
-func sum(all []stats.Snapshot) (t total) {
+// sum is that of the RNICs with such a name.
+func sum(all []stats.Snapshot, named func(string) bool) (t total) {
 	for i := range all {
-		t.programs++
+		has := false
 		for j := range all[i].RNICs {
 			n := &all[i].RNICs[j]
+			if !named(n.Name) {
+				continue
+			}
+			has = true
 			t.qps += n.Counters["qp"]
-			t.refused += n.Counters["connects_refused"]
 			t.outMessages += n.Sum("out_messages")
 			t.outOctets += n.Sum("out_octets")
 			t.inMessages += n.Sum("in_messages")
@@ -247,43 +251,50 @@ func sum(all []stats.Snapshot) (t total) {
 			t.failed += n.Sum("completions") - n.By["completions"]["Success"]
 			t.terminates += n.Sum("out_terminates") + n.Sum("in_terminates")
 		}
+		if has {
+			t.programs++
+		}
 	}
 	return t
 }
 
-// top is one table: a line a host.
+// top is one table: a line a NIC, and one for RNICs that are no NIC of the host, as those of Go programs.
 func top(w io.Writer, s *state, before, now map[string][]stats.Snapshot) error {
 	var rows [][]string
 	for _, h := range s.Hosts {
-		a, b := sum(before[h.Name]), sum(now[h.Name])
 		seconds := 0.0
 		if len(before[h.Name]) > 0 && len(now[h.Name]) > 0 {
 			seconds = now[h.Name][0].Time.Sub(before[h.Name][0].Time).Seconds()
 		}
-		rate := func(was, is uint64, unit float64, format string) string {
-			if seconds <= 0 || is < was { // a program has ended meanwhile
-				return "-"
+		line := func(nic, link string, named func(string) bool) {
+			a, b := sum(before[h.Name], named), sum(now[h.Name], named)
+			if link == "" && b.programs == 0 {
+				return
 			}
-			return fmt.Sprintf(format, float64(is-was)/seconds/unit)
+			rate := func(was, is uint64, unit float64, format string) string {
+				if seconds <= 0 || is < was { // a program has ended meanwhile
+					return "-"
+				}
+				return fmt.Sprintf(format, float64(is-was)/seconds/unit)
+			}
+			rows = append(rows, []string{
+				h.Name, nic, fmt.Sprint(b.programs), fmt.Sprint(b.qps),
+				rate(a.outMessages, b.outMessages, 1, "%.0f"), rate(a.outOctets, b.outOctets, 1e6, "%.1f"),
+				rate(a.inMessages, b.inMessages, 1, "%.0f"), rate(a.inOctets, b.inOctets, 1e6, "%.1f"),
+				fmt.Sprint(b.failed), fmt.Sprint(b.terminates), link,
+			})
 		}
-		var out []string
 		for _, n := range h.NICs {
-			if l := &s.Links[n.Link]; !l.Up {
-				out = append(out, n.Name+" down")
-			} else if p := l.Is.String(); p != "" {
-				out = append(out, n.Name+" "+p)
+			c := cells(&s.Links[n.Link])
+			link := c[1]
+			if c[2] != "-" {
+				link += " " + c[2]
 			}
+			line(n.Name, link, func(name string) bool { return name == n.Name })
 		}
-		links := strings.Join(out, ", ")
-		if links == "" {
-			links = "-"
-		}
-		rows = append(rows, []string{
-			h.Name, fmt.Sprint(b.programs), fmt.Sprint(b.qps),
-			rate(a.outMessages, b.outMessages, 1, "%.0f"), rate(a.outOctets, b.outOctets, 1e6, "%.1f"),
-			rate(a.inMessages, b.inMessages, 1, "%.0f"), rate(a.inOctets, b.inOctets, 1e6, "%.1f"),
-			fmt.Sprint(b.failed), fmt.Sprint(b.terminates), links,
+		line("-", "", func(name string) bool {
+			return !slices.ContainsFunc(h.NICs, func(n nicState) bool { return n.Name == name })
 		})
 	}
-	return columns(w, []string{"HOST", "PROGRAMS", "QPs", "OUT msg/s", "MB/s", "IN msg/s", "MB/s", "FAILED", "TERMINATES", "LINKS"}, rows)
+	return columns(w, []string{"HOST", "NIC", "PROGRAMS", "QPs", "OUT msg/s", "MB/s", "IN msg/s", "MB/s", "FAILED", "TERMINATES", "LINK"}, rows)
 }

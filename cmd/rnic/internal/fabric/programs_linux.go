@@ -126,19 +126,13 @@ func (k *keeper) devices(host int, only string) (flags []string, err error) {
 		if only != "" && n.Name != only {
 			continue
 		}
-		if !severalDevices() {
-			return []string{"--addr", n.Addr.Addr().String()}, nil
-		}
-		flags = append(flags, "--device", n.Name+"="+n.Addr.Addr().String())
+		flags = append(flags, n.RunFlags()...)
 	}
 	if only != "" && len(flags) == 0 {
 		return nil, fmt.Errorf("%s has no NIC %q; it has %s", k.f.Hosts[host].Name, only, strings.Join(names, ", "))
 	}
 	return flags, nil
 }
-
-// severalDevices is whether rnic run has more than one.
-func severalDevices() bool { return run.Command().Flags().Lookup("device") != nil }
 
 // environment is that of a program: what the caller has, but what leads to another device, and where things are here.
 func (k *keeper) environment(host int, from []string) []string {

@@ -61,15 +61,8 @@ func (f *Fabric) command(h int) string {
 		if r.Host != h {
 			continue
 		}
-		flags := ""
-		if len(host.NICs) > 0 {
-			flags = " --addr " + host.NICs[0].Addr.Addr().String()
-		}
-		if len(host.Flags) > 0 {
-			flags += " " + strings.Join(host.Flags, " ")
-		}
 		word := "'" + strings.ReplaceAll(strings.ReplaceAll(r.Command, "'", `'\''`), "$", "$$") + "'"
-		fmt.Fprintf(&b, "rnic run%s -- sh -c %s & ", flags, word)
+		fmt.Fprintf(&b, "rnic run %s -- sh -c %s & ", strings.Join(host.RunFlags(), " "), word)
 	}
 	b.WriteString("exec sleep infinity")
 	return b.String()

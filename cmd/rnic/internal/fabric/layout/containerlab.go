@@ -42,8 +42,7 @@ func (f *Fabric) Containerlab(w io.Writer, name, image string) error {
 		}
 		for _, r := range f.Runs {
 			if r.Host == h && len(host.NICs) > 0 {
-				word := "rnic run --addr " + host.NICs[0].Addr.Addr().String() + " " + strings.Join(append(host.Flags, "--"), " ") +
-					" sh -c '" + strings.ReplaceAll(r.Command, "'", `'\''`) + "' &"
+				word := "rnic run " + strings.Join(host.RunFlags(), " ") + " -- sh -c '" + strings.ReplaceAll(r.Command, "'", `'\''`) + "' &"
 				fmt.Fprintf(&b, "        - %s\n", strconv.Quote("sh -c "+strconv.Quote(word)))
 			}
 		}

@@ -42,6 +42,17 @@ type Host struct {
 	Flags []string // of rnic run, for its programs
 }
 
+// RunFlags are those of rnic run for a program of the host: a device for each NIC, and what the file says.
+func (h *Host) RunFlags() (flags []string) {
+	for _, n := range h.NICs {
+		flags = append(flags, n.RunFlags()...)
+	}
+	return append(flags, h.Flags...)
+}
+
+// RunFlags are those of rnic run for the NIC.
+func (n *NIC) RunFlags() []string { return []string{"--device", n.Name + "=" + n.Addr.Addr().String()} }
+
 // NIC is an RDMA NIC and its network interface, which have one name.
 type NIC struct {
 	Name   string

@@ -207,9 +207,9 @@ func TestExports(t *testing.T) {
 		"      rail0: {ipv4_address: 10.64.1.1}\n      rail1: {ipv4_address: 10.65.1.1}\n      h1-h2: {ipv4_address: 10.128.0.2}\n",
 		"  rail1: {internal: true, ipam: {config: [{subnet: 10.65.0.0/16}]}}\n", "network_mode: none",
 		"root netem delay 1000us rate 2500000000bit loss 0.1%;",
-		`rnic run --addr 10.64.1.3 -- sh -c 'test \"$$HOME\" = '\\''x'\\''' & exec sleep infinity`,
+		`rnic run --device nic0=10.64.1.3 --device mlx5_1=10.65.1.3 -- sh -c 'test \"$$HOME\" = '\\''x'\\''' & exec sleep infinity`,
 		"# trunk rail0-spine: its switches are one network here, without delay 3ms\n", "# line 11, at 2s: h1.nic0 down: is not done here\n",
-		"rnic run --addr 10.64.1.1 --as roce -- sh -c",
+		"rnic run --device nic0=10.64.1.1 --device mlx5_1=10.65.1.1 --device nic1=10.128.0.2 --as roce -- sh -c",
 	} {
 		assert.Contains(t, text, want)
 	}
