@@ -45,7 +45,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	usage := errors.New("usage: params serve WORKERS ADDR... | params work ID STEPS ADDR...")
+	usage := errors.New("usage: params serve WORKERS ADDR... | params work ID STEPS ADDR..., with one ADDR for each NIC of the server")
 	number := func(i int) int {
 		if i >= len(args) {
 			return 0

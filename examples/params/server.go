@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -94,17 +95,19 @@ func (s *server) one(ctx context.Context, req *cm.Request, where []byte) error {
 	if err != nil {
 		return err
 	}
-	defer cq.Destroy()
 	qp, err := s.nic.CreateQP(verbs.QPConfig{PD: s.pd, SendCQ: cq, RecvCQ: cq})
 	if err != nil {
-		return err
+		return errors.Join(err, cq.Destroy())
 	}
-	defer qp.Destroy()
+	defer func() { // of what has been answered nothing is lost
+		_ = qp.Destroy()
+		_ = cq.Destroy()
+	}()
 	push, err := s.pd.Register(make([]byte, pushSize), verbs.LocalRead|verbs.LocalWrite)
 	if err != nil {
 		return err
 	}
-	defer push.Deregister()
+	defer func() { _ = push.Deregister() }()
 	if _, err := qp.PostRecv(verbs.Recv{SGL: push.SGL(0, pushSize)}); err != nil {
 		return err
 	}
@@ -112,7 +115,7 @@ func (s *server) one(ctx context.Context, req *cm.Request, where []byte) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Abort() // of what has been answered nothing is lost
+	defer func() { _ = conn.Abort() }()
 	for {
 		c, err := cq.WaitOne(ctx)
 		if err != nil {
