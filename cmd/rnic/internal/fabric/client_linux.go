@@ -39,10 +39,13 @@ func dial(dir string) (c *ownsock.Conn, keeper int, err error) {
 	return c, keeper, err
 }
 
-// hear waits for the answer.
-func hear(c *ownsock.Conn) (answer, error) {
+// hear waits for the answer: for ever if within is 0.
+func hear(c *ownsock.Conn, within time.Duration) (answer, error) {
 	var a answer
-	m, err := c.Read(0)
+	m, err := c.Read(within)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return a, err
+	}
 	if err != nil {
 		return a, fmt.Errorf("the keeper of the fabric has ended: %w", err)
 	}
@@ -53,8 +56,15 @@ func hear(c *ownsock.Conn) (answer, error) {
 	return a, err
 }
 
+// answered is how long the keeper may take: it is as quick as the system, but for programs that do not end at once.
+const answered = 30 * time.Second
+
 // ask sends a request without files, and waits for the answer.
 func ask(ctx context.Context, dir string, kind byte, request any) (answer, error) {
+	return askWithin(ctx, answered, dir, kind, request)
+}
+
+func askWithin(ctx context.Context, within time.Duration, dir string, kind byte, request any) (answer, error) {
 	c, keeper, err := dial(dir)
 	if err != nil {
 		return answer{}, err
@@ -64,9 +74,12 @@ func ask(ctx context.Context, dir string, kind byte, request any) (answer, error
 	if err := say(c, kind, request); err != nil {
 		return answer{}, err
 	}
-	a, err := hear(c)
-	if ctx.Err() != nil {
+	a, err := hear(c, within)
+	switch {
+	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return a, fmt.Errorf("the keeper of the fabric has not answered for %v: end process %d (kill -9), and the fabric with it", within, keeper)
 	}
 	if a.State != nil {
 		a.State.Keeper = keeper
@@ -139,7 +152,7 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 			}
 		}
 	}()
-	a, err := hear(c)
+	a, err := hear(c, 0)
 	pipes.drain()
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)

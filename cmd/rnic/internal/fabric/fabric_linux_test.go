@@ -448,6 +448,17 @@ func TestLoopback(t *testing.T) {
 	f.nothingLeft()
 }
 
+// TestKeeperStands: a keeper that stands still is told of, with what to do.
+func TestKeeperStands(t *testing.T) {
+	f := begun(t, two)
+	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGSTOP))
+	_, err := askWithin(t.Context(), 10*time.Millisecond, f.dir, msgState, nil)
+	assert.ErrorContains(t, err, fmt.Sprintf("the keeper of the fabric has not answered for 10ms: end process %d (kill -9)", f.keeper))
+	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGCONT))
+	require.Zero(t, rnic(t, "down").Status)
+	f.nothingLeft()
+}
+
 // TestOthers: a process of another user neither sees nor steers it.
 func TestOthers(t *testing.T) {
 	f := begun(t, two)
