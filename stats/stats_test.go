@@ -225,3 +225,11 @@ func TestJSON(t *testing.T) {
 	assert.Equal(t, was.RNICs[0].Counters, is.RNICs[0].Counters)
 	assert.NotEqual(t, uuid.UUID{}.String(), is.RNICs[0].ID)
 }
+
+// TestName: an RNIC is shown with the name that it was opened with.
+func TestName(t *testing.T) {
+	nic, err := verbs.Open(verbs.Config{Name: "mlx5_0"})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = nic.Close() })
+	assert.Equal(t, []string{"mlx5_0", ""}, []string{stats.Take(nic).RNICs[0].Name, stats.Take(open(t)).RNICs[0].Name})
+}

@@ -74,7 +74,7 @@ var notVerbs = "RNIC.Close RNIC.QP RNIC.CQ RNIC.SRQ PD.ID " +
 	"MR.STag MR.WithKey MR.Base MR.Len MR.Bytes MR.SGE MR.SGL MR.All MR.Remote MR.Buffer MW.STag MW.BindRequest " +
 	"Pages.Bytes Pages.Size Pages.Address Pages.Addresses Pages.List " +
 	"CQ.ID CQ.Poll CQ.Events CQ.Wake CQ.User SRQ.ID SRQ.PD SRQ.User " +
-	"RNIC.ID RNIC.Stats CQ.Stats SRQ.Stats QP.Stats RNIC.QPs RNIC.CQs RNIC.SRQs " +
+	"RNIC.ID RNIC.Name RNIC.Stats CQ.Stats SRQ.Stats QP.Stats RNIC.QPs RNIC.CQs RNIC.SRQs " +
 	"QP.ID QP.PD QP.SendCQ QP.RecvCQ QP.Context QP.State QP.Drain QP.Done QP.LLPStream"
 
 // TestEveryVerbIsListed keeps everyVerb complete.
