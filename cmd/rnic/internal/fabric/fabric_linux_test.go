@@ -23,6 +23,7 @@ import (
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/internal/ownsock"
+	"github.com/softrnic/softrnic/rdmacore"
 )
 
 // home gives the test a folder of its own for sockets, with a short name, and ends what it leaves.
@@ -216,6 +217,7 @@ func TestFabric(t *testing.T) {
 	assert.Equal(t, "test", s.Name)
 	assert.Len(t, s.Links, 5)
 
+	t.Setenv("SOFTRNIC_ADDR", "192.0.2.1") // of the device that this test would have under rnic run
 	r := f.sh("h2", `hostname; pwd; cat; echo "$SOFTRNIC_FABRIC_HOST $SOFTRNIC_ADDR" >&2; exit 7`)
 	assert.Equal(t, 7, r.Status)
 	here, err := os.Getwd()
@@ -446,6 +448,33 @@ func TestLoopback(t *testing.T) {
 		return err == nil && len(names) == 0
 	}, 10*time.Second, time.Millisecond)
 	f.nothingLeft()
+}
+
+// TestUpGone: a keeper whose rnic fabric up has gone before it was told that the fabric is there leaves nothing.
+func TestUpGone(t *testing.T) {
+	home(t)
+	dir, locked, err := claim(t.Context(), "test")
+	require.NoError(t, err)
+	defer locked.Close()
+	text, err := json.Marshal(spec{Name: "test", Dir: dir, Text: "host h", In: onLoopback, Self: self(t)})
+	require.NoError(t, err)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	keeper := exec.Command(self(t), "fabric", "up", "--"+keepFlag)
+	keeper.Stdin, keeper.Stdout, keeper.ExtraFiles = bytes.NewReader(text), w, []*os.File{locked}
+	var said bytes.Buffer
+	keeper.Stderr = &said
+	require.NoError(t, keeper.Start())
+	require.NoError(t, w.Close())
+	assert.Error(t, keeper.Wait())
+	assert.Contains(t, said.String(), "rnic fabric up is gone")
+	assert.NoDirExists(t, dir)
+}
+
+func TestWithoutOurs(t *testing.T) {
+	assert.Empty(t, withoutOurs("/a/b/"+rdmacore.PreloadLibrary))
+	assert.Equal(t, "/x.so:y.so", withoutOurs("/x.so "+rdmacore.PreloadLibrary+":y.so"))
 }
 
 // TestKeeperStands: a keeper that stands still is told of, with what to do.
