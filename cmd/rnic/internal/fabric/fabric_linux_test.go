@@ -481,6 +481,10 @@ func TestWithoutOurs(t *testing.T) {
 func TestKeeperStands(t *testing.T) {
 	f := begun(t, two)
 	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGSTOP))
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(processFile(f.keeper, "stat"))
+		return err == nil && strings.HasPrefix(string(text[bytes.LastIndexByte(text, ')')+1:]), " T")
+	}, 10*time.Second, time.Millisecond, "it stops in a moment")
 	_, err := askWithin(t.Context(), 10*time.Millisecond, f.dir, msgState, nil)
 	assert.ErrorContains(t, err, fmt.Sprintf("the keeper of the fabric has not answered for 10ms: end process %d (kill -9)", f.keeper))
 	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGCONT))
