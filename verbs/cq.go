@@ -61,7 +61,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 		return nil, &wr.Reason{Err: wr.ErrInsufficientResources, What: fmt.Sprintf("all %d CQs are in use", r.limits.CQs)}
 	}
 	q := &CQ{rnic: r, handler: c.Handler}
-	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Fault: r.faultyCompletions(), Trace: r.trace, Labels: r.labels, Inventory: r.counted}
+	qc := cq.Config{ID: CQID(r.nextID()), Entries: c.Entries, Slack: c.Slack, Event: r.raise, Faults: r.faultyCompletions(), Trace: r.trace, Labels: r.labels, Inventory: r.counted}
 	qc.Notify = func() {
 		if q.onNotify != nil {
 			q.onNotify()

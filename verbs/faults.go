@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
@@ -31,6 +32,15 @@ func (q *QP) instrument(m *ModifyQP) (*mpa.Stream, error) {
 		}
 	}
 	return s, nil
+}
+
+// watchesPosts reports whether a plan has to be asked about posts.
+func (r *RNIC) watchesPosts() bool {
+	if r.faults == nil {
+		return false
+	}
+	posts, _ := r.faults.Watches()
+	return posts
 }
 
 // postSendFaulty is PostSend, one by one, each with what the plan makes of it.
@@ -80,9 +90,15 @@ func planned(code ImmediateError, err error) error {
 }
 
 // faultyCompletions is what the plan makes of completions; nil without one.
-func (r *RNIC) faultyCompletions() func(wr.Completion) (time.Duration, bool) {
+func (r *RNIC) faultyCompletions() *cq.Faults {
 	if r.faults == nil {
 		return nil
 	}
-	return func(e wr.Completion) (time.Duration, bool) { return r.faults.Complete(e.QP, e.Op) }
+	return &cq.Faults{
+		Watches: func() bool {
+			_, completions := r.faults.Watches()
+			return completions
+		},
+		Of: func(e wr.Completion) (time.Duration, bool) { return r.faults.Complete(e.QP, e.Op) },
+	}
 }

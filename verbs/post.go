@@ -18,7 +18,7 @@ func (q *QP) PostSend(reqs ...Request) (int, error) {
 	if q == nil {
 		return 0, refusePostSend(errNilQP, Reason{}, reqs)
 	}
-	if q.rnic.faults != nil {
+	if q.rnic.watchesPosts() {
 		n, err := q.postSendFaulty(reqs)
 		if err != nil {
 			err = q.tracePost(refusePostSend(q.rnic.explain(err), q.about(), reqs[n:]))
@@ -40,7 +40,7 @@ func (q *QP) PostRecv(reqs ...Recv) (int, error) {
 	if q == nil {
 		return 0, refusePostRecv(errNilQP, Reason{}, reqs)
 	}
-	if q.rnic.faults != nil {
+	if q.rnic.watchesPosts() {
 		n, err := q.postRecvFaulty(reqs)
 		if err != nil {
 			err = q.tracePost(refusePostRecv(q.rnic.explain(err), q.about(), reqs[n:]))

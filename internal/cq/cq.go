@@ -48,13 +48,13 @@ type Entry struct {
 // Queue is a Completion Queue. All methods may be called from any goroutine.
 type Queue struct {
 	id     wr.CQID
-	notify func()                                    // may be nil
-	event  func(wr.Event)                            // may be nil
-	fault  func(wr.Completion) (time.Duration, bool) // may be nil
-	trace  func(wr.Record)                           // may be nil
-	events chan struct{}                             // one token: the notification that was armed
-	wake   chan struct{}                             // one token: a sleeper in Wait should look
-	gone   chan struct{}                             // closed by Close
+	notify func()          // may be nil
+	event  func(wr.Event)  // may be nil
+	faults *Faults         // may be nil
+	trace  func(wr.Record) // may be nil
+	events chan struct{}   // one token: the notification that was armed
+	wake   chan struct{}   // one token: a sleeper in Wait should look
+	gone   chan struct{}   // closed by Close
 
 	mu         lockorder.Mutex[lockorder.CQ]
 	ring       []Entry // guarded by mu, as all below; nil once closed
@@ -96,9 +96,8 @@ type Config struct {
 	// Event, if set, takes asynchronous events of the queue. It must not block
 	// or call into the Queue.
 	Event func(wr.Event)
-	// Fault, if set, is what a fault plan makes of a completion: how long it stays hidden, and those
-	// behind it, and whether there is no room for it. It must not block or call into the Queue.
-	Fault func(wr.Completion) (late time.Duration, full bool)
+	// Faults, if set, are those of a fault plan.
+	Faults *Faults
 	// Trace, if set, is told of completions and notifications. It must not block or call into the Queue.
 	Trace func(wr.Record)
 	// Labels are those of the RNIC's goroutines.
@@ -113,7 +112,7 @@ func New(c Config) *Queue {
 		id:     c.ID,
 		notify: c.Notify,
 		event:  c.Event,
-		fault:  c.Fault,
+		faults: c.Faults,
 		trace:  c.Trace,
 		ring:   make([]Entry, c.Entries),
 		events: make(chan struct{}, 1),

@@ -1,6 +1,18 @@
 package cq
 
-import "time"
+import (
+	"time"
+
+	"github.com/softrnic/softrnic/wr"
+)
+
+// Faults are what a fault plan makes of completions. Neither function may block or call into the Queue.
+type Faults struct {
+	// Watches reports whether Of has to be asked, and for ever from the first time on: what is kept back is so in order.
+	Watches func() bool
+	// Of is how long a completion stays hidden, and those behind it, and whether there is no room for it.
+	Of func(wr.Completion) (late time.Duration, full bool)
+}
 
 // late are completions that a fault plan keeps back, in order: they have their places in the ring, but no poll finds them.
 type late struct {
@@ -16,7 +28,7 @@ type kept struct {
 // pushFaulty is PushAll with the faults of a plan.
 func (q *Queue) pushFaulty(list []Entry) (n int) {
 	for i := range list {
-		d, full := q.fault(list[i].Completion)
+		d, full := q.faults.Of(list[i].Completion)
 		if q.keep(&list[i], d, full) {
 			n++
 			continue

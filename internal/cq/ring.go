@@ -18,7 +18,7 @@ func (q *Queue) Push(e Entry) bool { return q.PushAll([]Entry{e}) == 1 }
 // PushAll is Push for several in a row. It reports how many were added: the others
 // were dropped.
 func (q *Queue) PushAll(list []Entry) (n int) {
-	if q.fault != nil {
+	if q.faults != nil && q.faults.Watches() {
 		return q.pushFaulty(list)
 	}
 	return q.push(list, false)

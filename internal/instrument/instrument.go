@@ -22,6 +22,9 @@ type Injector interface {
 	// Attach is called once, by Open: invalidate makes an STag Invalid, and reports whether there was one; publish, unless
 	// nil, takes each fault that strikes.
 	Attach(invalidate func(wr.STag) bool, publish func(strike string))
+	// Watches says whether the plan that there is now has anything to say in Post, and whether one ever had in Complete: else
+	// they are not called.
+	Watches() (posts, completions bool)
 	// Post is called for each request that is posted to qp; its first element names s. It may refuse.
 	Post(qp wr.QPID, op wr.Op, s wr.STag) error
 	// Register is called for each registration. It may refuse.

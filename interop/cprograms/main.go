@@ -47,6 +47,7 @@ const (
 	partPyverbs  = "pyverbs"
 	partSiw      = "siw"
 	partNewer    = "newer"
+	partFaults   = "c-faults" // of docs/lab.md
 )
 
 func main() {
@@ -57,7 +58,7 @@ func main() {
 	flag.StringVar(&opts.strace, "strace", "", "`folder` that gets what rnic run --strace writes, a file a side")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the folder of each row, with what was printed")
 	flag.BoolVar(&opts.veth, "veth", false, "only the second run: two networks joined by a wire that loses 1 % of the packets")
-	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs, siw or newer")
+	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs, siw, newer or c-faults")
 	flag.DurationVar(&opts.soak, "soak", 0, "instead: start, kill and start programs again for this `time`, and look for leaks")
 	flag.IntVar(&opts.bench, "bench", 0, "instead: measure the goals of speed in so many `rounds`, and update the page's table of them")
 	only := flag.String("run", "", "run only rows whose name matches this `regexp`, and update no page")
@@ -67,7 +68,7 @@ func main() {
 	if opts.veth {
 		opts.part = partLossy
 	}
-	known := map[string]bool{"": true, partPrograms: true, partLossy: true, partPyverbs: true, partSiw: true, partNewer: true}
+	known := map[string]bool{"": true, partPrograms: true, partLossy: true, partPyverbs: true, partSiw: true, partNewer: true, partFaults: true}
 	if err != nil || flag.NArg() > 0 || !known[opts.part] {
 		flag.Usage()
 		os.Exit(2)
@@ -113,7 +114,7 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 		name string
 		run  func(context.Context) (text string, ok bool, err error)
 	}
-	parts := []part{{partPrograms, o.programs}, {partLossy, o.lossy}, {partPyverbs, o.pyverbs}, {partSiw, o.siw}, {partNewer, o.newer}}
+	parts := []part{{partPrograms, o.programs}, {partLossy, o.lossy}, {partPyverbs, o.pyverbs}, {partSiw, o.siw}, {partNewer, o.newer}, {partFaults, o.faults}}
 	if o.bench > 0 {
 		parts, o.part = []part{{"bench", o.benched}}, ""
 	}
@@ -128,7 +129,11 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 		}
 		ok = ok && good
 		if o.doc != "" && o.only.String() == "" {
-			if err := docsection.Update(o.doc, p.name, text); err != nil {
+			page := o.doc
+			if p.name == partFaults {
+				page = filepath.Join(filepath.Dir(o.doc), "lab.md")
+			}
+			if err := docsection.Update(page, p.name, text); err != nil {
 				return false, err
 			}
 		}

@@ -42,6 +42,14 @@ func (f *flow) feed(b []byte) []interpose.Piece {
 	return f.out
 }
 
+// live are the rules, unless another plan has come.
+func (f *flow) live() []*counter {
+	if !f.st.live() {
+		return nil
+	}
+	return f.rules
+}
+
 // pass delivers octets that no rule strikes.
 func (f *flow) pass(b []byte) { f.out = append(f.out, interpose.Piece{Octets: slices.Clone(b)}) }
 
@@ -66,7 +74,7 @@ func (f *flow) fpdu(u mpa.FPDU) {
 	wrong := f.Wrong(u) // and it stays so
 	var e effect
 	var behind []int // bits to flip that the CRC does not know of
-	for _, c := range f.rules {
+	for _, c := range f.live() {
 		counts := c.When == Segment || c.When == Message && first
 		if !counts || c.Op != AnyOp && c.Op != op || !c.hit() {
 			continue
@@ -151,7 +159,7 @@ func (f *flow) deliver(b []byte, e effect) {
 	}
 	pos := f.pos
 	f.pos += uint64(len(b))
-	for _, c := range f.rules {
+	for _, c := range f.live() {
 		if c.When == Octet {
 			f.octets(c, start, pos, uint64(len(b)))
 		}

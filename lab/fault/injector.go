@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/lab/internal/interpose"
@@ -15,28 +16,35 @@ import (
 // called from any goroutine.
 type Injector struct {
 	carrier // for package verbs
-	plan    *Plan
-	watches [Registration + 1]bool // what the rules count
+	ofC     bool
+	now     atomic.Pointer[carried]
+	// completes says that some plan of it has had rules of completions.
+	completes atomic.Bool
 
-	mu       sync.Mutex
-	streams  uint64 // begun; guarded by mu, as below
-	counters map[place]map[When][]*counter
-	reports  []func(Strike)
+	mu      sync.Mutex
+	streams uint64 // begun; guarded by mu, as below
+	reports []func(Strike)
 	// invalidate makes an STag of the RNIC Invalid, and reports whether there was one; nil: there is no RNIC.
 	invalidate func(wr.STag) bool
 }
 
 type carrier = instrument.InjectorCarrier
 
+// carried is a plan that is carried out.
+type carried struct {
+	plan     *Plan
+	watches  [seen + 1]bool                // what the rules count
+	counters map[place]map[When][]*counter // guarded by Injector.mu
+}
+
 // New makes an Injector. report, unless nil, is called for each fault that struck, by the goroutine that it
 // struck; it must not block. The error is that of Plan.Check.
-func New(p *Plan, report func(Strike)) (*Injector, error) {
-	if err := p.Check(); err != nil {
-		return nil, fmt.Errorf("fault plan: %w", err)
-	}
-	in := &Injector{plan: p, counters: map[place]map[When][]*counter{}}
-	for i := range p.Rules {
-		in.watches[p.Rules[i].When] = true
+func New(p *Plan, report func(Strike)) (*Injector, error) { return newInjector(p, report, false) }
+
+func newInjector(p *Plan, report func(Strike), ofC bool) (*Injector, error) {
+	in := &Injector{ofC: ofC}
+	if err := in.SetPlan(p); err != nil {
+		return nil, err
 	}
 	in.carrier = instrument.CarryInjector(inside{in})
 	if report != nil {
@@ -45,8 +53,29 @@ func New(p *Plan, report func(Strike)) (*Injector, error) {
 	return in, nil
 }
 
+// SetPlan has another plan be carried out from now on, which counts from the beginning. Rules of streams are of those that
+// begin from here on; those of the plan before strike no more. The error is as New's.
+func (in *Injector) SetPlan(p *Plan) error {
+	err := p.Check()
+	if err == nil && !in.ofC {
+		err = p.NeedsC()
+	}
+	if err != nil {
+		return fmt.Errorf("fault plan: %w", err)
+	}
+	now := &carried{plan: p, counters: map[place]map[When][]*counter{}}
+	for i := range p.Rules {
+		now.watches[p.Rules[i].counts()] = true
+	}
+	if now.watches[Completion] {
+		in.completes.Store(true)
+	}
+	in.now.Store(now)
+	return nil
+}
+
 // Plan is what it carries out.
-func (in *Injector) Plan() *Plan { return in.plan }
+func (in *Injector) Plan() *Plan { return in.now.Load().plan }
 
 // Strike is a fault that struck.
 type Strike struct {
@@ -100,17 +129,17 @@ type Error struct{ Strike Strike }
 func (e *Error) Error() string { return "by the fault plan, " + e.Strike.String() }
 
 // of are the counters of what is counted at p, in the order of their rules. mu is held.
-func (in *Injector) of(w When, p place) []*counter {
-	here := in.counters[p]
+func (now *carried) of(w When, p place) []*counter {
+	here := now.counters[p]
 	if here == nil {
 		here = map[When][]*counter{}
-		in.counters[p] = here
+		now.counters[p] = here
 	}
 	list, ok := here[w]
 	if !ok {
-		for i := range in.plan.Rules {
-			if in.plan.Rules[i].When == w {
-				list = append(list, in.plan.newCounter(i, p))
+		for i := range now.plan.Rules {
+			if now.plan.Rules[i].counts() == w {
+				list = append(list, now.plan.newCounter(i, p))
 			}
 		}
 		here[w] = list
@@ -118,16 +147,24 @@ func (in *Injector) of(w When, p place) []*counter {
 	return list
 }
 
+// subject is what is counted: of a queue pair, an operation, a verb, as far as there is one.
+type subject struct {
+	qp   wr.QPID
+	op   Op
+	verb string
+}
+
 // strikes are the rules that strike what is counted at p.
-func (in *Injector) strikes(w When, p place, qp wr.QPID, op Op) (list []Strike) {
-	if !in.watches[w] {
+func (in *Injector) strikes(w When, p place, of subject) (list []Strike) {
+	now := in.now.Load()
+	if !now.watches[w] {
 		return nil
 	}
 	in.mu.Lock()
-	for _, c := range in.of(w, p) {
-		fits := (c.Dir == Both || c.Dir == p.dir) && (c.QP == 0 || c.QP == qp) && (c.Op == AnyOp || c.Op == op)
+	for _, c := range now.of(w, p) {
+		fits := (c.Dir == Both || c.Dir == p.dir) && (c.QP == 0 || c.QP == of.qp) && (c.Op == AnyOp || c.Op == of.op) && c.Verb == of.verb
 		if fits && c.hit() {
-			list = append(list, Strike{Rule: *c.Rule, Seen: c.seen, QP: qp, Dir: p.dir})
+			list = append(list, Strike{Rule: *c.Rule, Seen: c.seen, QP: of.qp, Dir: p.dir})
 		}
 	}
 	in.mu.Unlock()
@@ -137,7 +174,7 @@ func (in *Injector) strikes(w When, p place, qp wr.QPID, op Op) (list []Strike) 
 // Conn puts the faults between the caller and nc, on which an MPA startup is to come: what the caller writes is
 // Out, and is what the Initiator sends. It is for a proxy. The error is that of a connection that is refused.
 func (in *Injector) Conn(nc net.Conn) (net.Conn, error) {
-	for _, k := range in.strikes(Connection, place{}, 0, AnyOp) {
+	for _, k := range in.strikes(Connection, place{}, subject{}) {
 		in.report(k)
 		if k.Rule.What == Refuse {
 			return nil, &Error{k}
@@ -164,6 +201,8 @@ func (in *Injector) Relay(client, server net.Conn) error {
 func (p *Plan) NeedsRNIC() error {
 	for _, r := range p.Rules {
 		switch {
+		case r.ofC():
+			return fmt.Errorf("line %d: %v: that is of a C program's device (rnic run): a proxy sees streams and connections only", r.Line, r)
 		case r.When >= Post, r.What == InvalidateSTag, r.What == IRD:
 			return fmt.Errorf("line %d: %v: that is inside an RNIC: a proxy sees streams and connections only", r.Line, r)
 		case r.QP != 0:

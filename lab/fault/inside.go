@@ -21,7 +21,7 @@ func (in inside) Attach(invalidate func(wr.STag) bool, publish func(strike strin
 
 // Stream puts the faults between, or refuses.
 func (in inside) Stream(qp wr.QPID, s *mpa.Stream, preamble int) error {
-	for _, k := range in.strikes(Connection, place{}, qp, AnyOp) {
+	for _, k := range in.strikes(Connection, place{}, subject{qp: qp}) {
 		in.report(k)
 		if k.Rule.What == Refuse {
 			return &Error{k}
@@ -42,9 +42,14 @@ func (in inside) Stream(qp wr.QPID, s *mpa.Stream, preamble int) error {
 	return nil
 }
 
+// Watches says which calls of Post and Complete may come to something.
+func (in inside) Watches() (posts, completions bool) {
+	return in.now.Load().watches[Post], in.completes.Load()
+}
+
 // Post may refuse a request.
 func (in inside) Post(qp wr.QPID, op wr.Op, s wr.STag) error {
-	for _, k := range in.strikes(Post, place{uint64(qp), queueOf(op)}, qp, opOf(op)) {
+	for _, k := range in.strikes(Post, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf(op)}) {
 		if k.Rule.What == InvalidateSTag {
 			in.invalidates(k, s)
 			continue
@@ -57,7 +62,7 @@ func (in inside) Post(qp wr.QPID, op wr.Op, s wr.STag) error {
 
 // Register may refuse a region.
 func (in inside) Register() error {
-	for _, k := range in.strikes(Registration, place{}, 0, AnyOp) {
+	for _, k := range in.strikes(Registration, place{}, subject{}) {
 		in.report(k)
 		return &Error{k}
 	}
@@ -66,7 +71,7 @@ func (in inside) Register() error {
 
 // Complete says how long a completion stays hidden, and whether the CQ has no room for it.
 func (in inside) Complete(qp wr.QPID, op wr.Op) (delay time.Duration, full bool) {
-	for _, k := range in.strikes(Completion, place{uint64(qp), queueOf(op)}, qp, opOf(op)) {
+	for _, k := range in.strikes(Completion, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf(op)}) {
 		in.report(k)
 		delay, full = max(delay, k.Rule.For), full || k.Rule.What == Full
 	}

@@ -16,9 +16,9 @@ const MaxRules = 10_000
 // Parse reads a plan. A line is empty, a rule, or the seed, and ends at a #:
 //
 //	seed N
-//	WHEN [N | every N | chance P | DURATION] [in|out] [of OP] [qp N] [connection N] [times N]: WHAT
+//	WHEN [N | every N | chance P | DURATION] [in|out] [of OP] [qp N] [connection N] [device NAME] [times N]: WHAT
 //
-// WHEN is segment, message, octet, time, connection, post, completion or registration; OP is send, write, read,
+// WHEN is segment, message, octet, time, connection, post, completion or registration, and of C programs verb NAME or open; OP is send, write, read,
 // response, immediate, atomic, atomic-response, terminate, recv or memory. WHAT is one of
 //
 //	cut, reset, half-close         ends the stream, or this direction
@@ -30,6 +30,9 @@ const MaxRules = 10_000
 //	refuse, ird N                  a connection; how many inbound RDMA Reads stay
 //	fail                           a post, a registration
 //	delay D, full                  a completion; the CQ has no room for it
+//	errno NAME [late D], delay D   a verb of a C program
+//	status NAME                    a completion, as a C program sees it, and its queue pair is in error
+//	no device                      an open of a C program
 //
 // The former words late, lump and lose stag are good for delay, coalesce and invalidate stag. An error names the line and
 // what is allowed there.
@@ -143,10 +146,20 @@ func (r *Rule) parseWhen(w *words) (err error) {
 		return fmt.Errorf("a rule begins with seed or one of %s, not with %q", list(whens), name)
 	}
 	r.When = When(i)
-	if r.When == Time {
+	switch r.When {
+	case Time:
 		if r.At, err = w.duration(name); err != nil {
 			return err
 		}
+	case Verb:
+		r.Verb = w.next()
+		if says := insteadOf[r.Verb]; says != "" {
+			return fmt.Errorf("verb %s: %s", r.Verb, says)
+		}
+		if index(Verbs, r.Verb) < 0 {
+			return fmt.Errorf("verb is one of %s, not %q", list(Verbs), r.Verb)
+		}
+	default:
 	}
 	for len(*w) > 0 && err == nil {
 		err = r.parseLimit(w)
@@ -186,10 +199,15 @@ func (r *Rule) parseLimit(w *words) (err error) {
 		r.QP = wr.QPID(n)
 	case w.is("connection"):
 		r.Connection, err = w.number("connection", 1)
+	case w.is("device"):
+		r.Device = w.next()
+		if !plainName(r.Device) {
+			return fmt.Errorf("device takes a name such as softrnic0, not %q", r.Device)
+		}
 	case w.is("times"):
 		r.Times, err = w.number("times", 1)
 	default:
-		return fmt.Errorf("%q: what may stand before the colon is a number, every N, chance P, in, out, of OP, qp N, connection N, times N", (*w)[0])
+		return fmt.Errorf("%q: what may stand before the colon is a number, every N, chance P, in, out, of OP, qp N, connection N, device NAME, times N", (*w)[0])
 	}
 	return err
 }
@@ -201,6 +219,9 @@ func (r *Rule) parseWhat(w *words) (err error) {
 	name := w.next()
 	if (name == "lose" || name == "invalidate") && w.is("stag") {
 		name += " stag"
+	}
+	if name == "no" && w.is("device") {
+		name += " device"
 	}
 	if now, ok := formerly[name]; ok {
 		name = now
@@ -233,6 +254,15 @@ func (r *Rule) parseWhat(w *words) (err error) {
 			return fmt.Errorf("terminate takes a code of 16 bits such as 0x1202 (layer, type, code), not %q", s)
 		}
 		r.Code = uint16(n)
+		return nil
+	case Errno:
+		r.Errno = w.next()
+		if w.is("late") {
+			r.For, err = w.duration("late")
+		}
+		return err
+	case Status:
+		r.Status = w.next()
 		return nil
 	default:
 	}

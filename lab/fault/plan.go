@@ -12,12 +12,14 @@
 //	count.go  when a rule hits   injector.go what of an RNIC it hits
 //	stream.go a stream with faults           flow.go   one direction of it: from octets to segments to pieces
 //	inside.go what strikes inside an RNIC        provoke.go an object that fails as a whole, without a plan
+//	verbs.go  what strikes C programs, by the names that libibverbs has
 //
 // docs/lab.md has a row for each kind of fault, with what a program sees of it.
 package fault
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,9 +62,11 @@ type Rule struct {
 	// proxy, from 1; 0: any.
 	QP         wr.QPID
 	Connection uint64
+	// Verb is the name of a verb, one of Verbs; Device that of a C program's device, "": any.
+	Verb, Device string
 
 	What What
-	// For is how long, of Stall and Delay, and at most of Coalesce.
+	// For is how long, of Stall and Delay, of Errno before it fails, and at most of Coalesce.
 	For time.Duration
 	// N is, of Split, how many octets of the segment go alone; of Coalesce, how many segments go
 	// together; of Flip, which bit of the payload, from 0, or -1 for one that the generator
@@ -70,6 +74,8 @@ type Rule struct {
 	N int
 	// Behind, of Flip, leaves the CRC as it was; else it is computed anew.
 	Behind bool
+	// Errno is the name of an errno, Status of a completion's status, without IBV_WC_.
+	Errno, Status string
 	// Code is that of Terminate: layer<<12|type<<8|code.
 	Code uint16
 
@@ -92,9 +98,15 @@ const (
 	Post
 	Completion
 	Registration
+	Verb
+	Open
+	seen // completions as a C program sees them, of rules whose What is Status
 )
 
-var whens = []string{Segment: "segment", Message: "message", Octet: "octet", Time: "time", Connection: "connection", Post: "post", Completion: "completion", Registration: "registration"}
+var whens = []string{
+	Segment: "segment", Message: "message", Octet: "octet", Time: "time", Connection: "connection", Post: "post", Completion: "completion", Registration: "registration",
+	Verb: "verb", Open: "open",
+}
 
 // What is what a rule does.
 type What uint8
@@ -105,7 +117,8 @@ type What uint8
 // Coalesce several segments at once. Flip turns a bit, Drop and Double are of whole FPDUs, Terminate sends a Terminate
 // Message ahead. InvalidateSTag makes the STag Invalid that the segment or post names and this RNIC has. Refuse refuses a connection,
 // IRD takes inbound RDMA Reads away that were agreed on. Fail fails a post or registration for lack of resources. Delay of a
-// completion keeps it back, and those behind it; Full has the CQ refuse it, as a full one does.
+// completion keeps it back, and those behind it; Full has the CQ refuse it, as a full one does. Errno fails a verb of a C
+// program, Status has a completion tell it of another end, behind which its queue pair is in error, and NoDevice has an open find none.
 const (
 	Cut What = iota + 1
 	Reset
@@ -123,12 +136,15 @@ const (
 	IRD
 	Fail
 	Full
+	Errno
+	Status
+	NoDevice
 )
 
 var whats = []string{
 	Cut: "cut", Reset: "reset", HalfClose: "half-close", Stall: "stall", Delay: "delay", Split: "split", Coalesce: "coalesce",
 	Flip: "flip", Drop: "drop", Double: "double", Terminate: "terminate", InvalidateSTag: "invalidate stag", Refuse: "refuse",
-	IRD: "ird", Fail: "fail", Full: "full",
+	IRD: "ird", Fail: "fail", Full: "full", Errno: "errno", Status: "status", NoDevice: "no device",
 }
 
 // fits says what a rule can do when.
@@ -139,8 +155,10 @@ var fits = map[When][]What{
 	Time:         {Cut, Reset, HalfClose, Stall},
 	Connection:   {Refuse, IRD},
 	Post:         {Fail, InvalidateSTag},
-	Completion:   {Delay, Full},
+	Completion:   {Delay, Full, Status},
 	Registration: {Fail},
+	Verb:         {Errno, Delay},
+	Open:         {NoDevice},
 }
 
 // Direction is one direction of a stream, seen from the RNIC; through a proxy Out is what the client sends.
@@ -234,6 +252,14 @@ func named(names []string, i int) string {
 	return strconv.Itoa(i)
 }
 
+// counts is when the rule counts: a completion that is told otherwise where the program sees it.
+func (r *Rule) counts() When {
+	if r.What == Status {
+		return seen
+	}
+	return r.When
+}
+
 // onStream reports whether streams are where w is counted.
 func (w When) onStream() bool { return w >= Segment && w <= Time }
 
@@ -270,15 +296,19 @@ func (r *Rule) Check() error {
 		return fmt.Errorf("octet needs a number or every, such as octet 4096")
 	case r.Dir > Out:
 		return fmt.Errorf("a direction is in, out or neither")
-	case r.Dir != Both && (r.When == Connection || r.When == Registration):
+	case r.Dir != Both && (r.When == Connection || r.When >= Registration):
 		return fmt.Errorf("%v has no direction", r.When)
 	case r.Op != AnyOp && !slices.Contains(opsOf(r.When), r.Op):
 		if opsOf(r.When) == nil {
 			return fmt.Errorf("%v is of no operation", r.When)
 		}
 		return fmt.Errorf("%v is of one of %s, not of %q", r.When, join(opsOf(r.When)), r.Op)
-	case r.QP != 0 && r.When == Registration:
-		return fmt.Errorf("registration is of no queue pair")
+	case r.QP != 0 && r.When >= Registration:
+		return fmt.Errorf("%v is of no queue pair", r.When)
+	case (r.When == Verb) != (r.Verb != "") || r.Verb != "" && !slices.Contains(Verbs, r.Verb):
+		return fmt.Errorf("verb is one of %s, not %q", list(Verbs), r.Verb)
+	case r.Device != "" && !plainName(r.Device):
+		return fmt.Errorf("device takes a name such as softrnic0, not %q", r.Device)
 	case r.Connection != 0 && !r.When.onStream():
 		return fmt.Errorf("%v is on no connection: only what is counted on streams is (%s)", r.When, join([]When{Segment, Message, Octet, Time}))
 	case r.At < 0 || r.At > MaxFor || r.For < 0 || r.For > MaxFor:
@@ -307,6 +337,14 @@ func (r *Rule) checkWhat() error {
 		}
 		if r.When == Octet && !r.Behind {
 			return fmt.Errorf("flip at an octet is behind the CRC: flip behind crc")
+		}
+	case Errno:
+		if errnos[r.Errno] == 0 {
+			return fmt.Errorf("errno takes one of %s, not %q", list(slices.Sorted(maps.Keys(errnos))), r.Errno)
+		}
+	case Status:
+		if index(statuses, r.Status) < 1 {
+			return fmt.Errorf("status takes one of %s, not %q", list(statuses[1:]), r.Status)
 		}
 	case IRD:
 		if r.N < 0 || r.N > 0x3FFE {
@@ -345,6 +383,9 @@ func (p *Plan) Check() error {
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.When.String())
+	if r.Verb != "" {
+		b.WriteString(" " + r.Verb)
+	}
 	switch {
 	case r.When == Time:
 		fmt.Fprintf(&b, " %v", r.At)
@@ -366,6 +407,9 @@ func (r Rule) String() string {
 	}
 	if r.Connection != 0 {
 		fmt.Fprintf(&b, " connection %d", r.Connection)
+	}
+	if r.Device != "" {
+		b.WriteString(" device " + r.Device)
 	}
 	if r.Times != 0 {
 		fmt.Fprintf(&b, " times %d", r.Times)
@@ -396,6 +440,13 @@ func (r Rule) String() string {
 		}
 	case Terminate:
 		fmt.Fprintf(&b, " 0x%04x", r.Code)
+	case Errno:
+		b.WriteString(" " + r.Errno)
+		if r.For != 0 {
+			fmt.Fprintf(&b, " late %v", r.For)
+		}
+	case Status:
+		b.WriteString(" " + r.Status)
 	default:
 	}
 	return b.String()

@@ -13,7 +13,8 @@ import (
 // faultyConn is a connection with faults.
 type faultyConn struct {
 	in    *Injector
-	n     uint64 // from 1
+	of    *carried // what it has the rules of
+	n     uint64   // from 1
 	qp    wr.QPID
 	rules int
 	flows [2]*flow // In, Out
@@ -27,30 +28,33 @@ type faultyConn struct {
 func (in *Injector) open(qp wr.QPID) *faultyConn {
 	in.mu.Lock()
 	in.streams++
-	st := &faultyConn{in: in, n: in.streams, qp: qp}
+	st := &faultyConn{in: in, of: in.now.Load(), n: in.streams, qp: qp}
 	in.mu.Unlock()
 	for d := range st.flows {
 		frames := interpose.NewFrames(st, interpose.Direction(d), &st.startups)
 		st.flows[d] = &flow{Frames: frames, st: st, dir: Direction(d + 1)}
 	}
-	for i := range in.plan.Rules {
-		r := &in.plan.Rules[i]
+	for i := range st.of.plan.Rules {
+		r := &st.of.plan.Rules[i]
 		if !r.When.onStream() || r.QP != 0 && r.QP != qp || r.Connection != 0 && r.Connection != st.n {
 			continue
 		}
 		st.rules++
 		if r.When == Time {
-			st.times = append(st.times, in.plan.newCounter(i, place{st.n, r.Dir}))
+			st.times = append(st.times, st.of.plan.newCounter(i, place{st.n, r.Dir}))
 			continue
 		}
 		for _, f := range st.flows {
 			if r.Dir == Both || r.Dir == f.dir {
-				f.rules = append(f.rules, in.plan.newCounter(i, place{st.n, f.dir}))
+				f.rules = append(f.rules, st.of.plan.newCounter(i, place{st.n, f.dir}))
 			}
 		}
 	}
 	return st
 }
+
+// live reports whether its plan is the one that is carried out.
+func (st *faultyConn) live() bool { return st.in.now.Load() == st.of }
 
 // between puts the stream between the caller and nc.
 func (st *faultyConn) between(nc net.Conn) net.Conn {
@@ -76,7 +80,7 @@ func (st *faultyConn) Begin() (timers []*time.Timer) {
 
 // strikeAt carries out a rule by time.
 func (st *faultyConn) strikeAt(k *counter) {
-	if st.conn.Over() {
+	if st.conn.Over() || !st.live() {
 		return
 	}
 	st.report(k, k.Dir, 0)

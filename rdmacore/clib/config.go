@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -73,6 +74,10 @@ func deviceConfigs(s rdmacore.Settings) (list []uverbs.Config, err error) {
 	if err != nil {
 		return nil, err
 	}
+	plan, err := plan(s)
+	if err != nil {
+		return nil, err
+	}
 	for _, d := range s.Devices {
 		c := common
 		c.Name, c.Addr, c.GIDs, c.Interface, c.RoCE, c.Rate, c.MTU = d.Name, d.Addr, d.GIDs, d.Interface, d.RoCE, d.Rate, d.MTU
@@ -81,6 +86,13 @@ func deviceConfigs(s rdmacore.Settings) (list []uverbs.Config, err error) {
 			c.Trace = named(d.Name, common.Trace)
 		}
 		c.RNIC.Limits.QPs, c.RNIC.Limits.CQs, c.RNIC.Limits.Regions = d.QPs, d.CQs, d.MRs
+		if plan != nil {
+			in, err := fault.ForC(plan.For(d.Name), func(s fault.Strike) { c.Report("fault: " + s.String()) })
+			if err != nil {
+				return nil, err
+			}
+			c.RNIC.Faults, c.Faults = in, in
+		}
 		list = append(list, c)
 	}
 	return list, nil
@@ -112,27 +124,46 @@ func commonConfig(s rdmacore.Settings) (uverbs.Config, error) {
 			return config, fmt.Errorf("SOFTRNIC_STRACE: %w", err)
 		}
 	}
-	config.RNIC, err = lab(s, config.Report)
+	config.RNIC, err = lab(s)
 	return config, err
 }
 
-// lab is how to open an RNIC with the fault plan, the capture and the trace of the settings.
-func lab(s rdmacore.Settings, report func(string)) (c verbs.Config, err error) {
-	if s.Faults != "" {
-		text, err := os.ReadFile(s.Faults)
-		if err != nil {
-			return c, fmt.Errorf("SOFTRNIC_FAULTS: %w", err)
-		}
-		plan, err := fault.Parse(string(text))
-		if err != nil {
-			return c, fmt.Errorf("SOFTRNIC_FAULTS: %s, %w", s.Faults, err)
-		}
-		in, err := fault.New(plan, func(s fault.Strike) { report("fault: " + s.String()) })
-		if err != nil {
-			return c, err
-		}
-		c.Faults = in
+// plan is the fault plan of the settings; nil: none.
+func plan(s rdmacore.Settings) (*fault.Plan, error) {
+	if s.Faults == "" {
+		return nil, nil
 	}
+	text, err := os.ReadFile(s.Faults)
+	if err != nil {
+		return nil, fmt.Errorf("SOFTRNIC_FAULTS: %w", err)
+	}
+	p, err := parsePlan(s, string(text))
+	if err != nil {
+		return nil, fmt.Errorf("SOFTRNIC_FAULTS: %s, %w", s.Faults, err)
+	}
+	return p, nil
+}
+
+// parsePlan is a plan whose devices are this program's.
+func parsePlan(s rdmacore.Settings, text string) (*fault.Plan, error) {
+	p, err := fault.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	var have []string
+	for _, d := range s.Devices {
+		have = append(have, d.Name)
+	}
+	for _, name := range p.Devices() {
+		if !slices.Contains(have, name) {
+			return nil, fmt.Errorf("there is no device %s: this program has %s", name, strings.Join(have, ", "))
+		}
+	}
+	return p, nil
+}
+
+// lab is how to open an RNIC with the capture and the trace of the settings.
+func lab(s rdmacore.Settings) (c verbs.Config, err error) {
 	if s.Pcap != "" {
 		t, err := tap.Append(s.Pcap, tap.Config{Payload: s.PcapPayload})
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/rdmacore/internal/ucma"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
@@ -92,6 +93,9 @@ func srn_open(kind, fd C.int) C.int {
 		number := int(kind >> kindBits)
 		if number >= len(devs.verbs) {
 			return -C.int(syscall.ENXIO)
+		}
+		if in := injector(devs.verbs[number]); in != nil && !in.Opens() {
+			return -C.int(syscall.ENODEV)
 		}
 		_ = syscall.Close(int(fd)) // nothing of this device waits for the descriptor itself
 		v := devs.verbs[number].Open()
@@ -168,6 +172,12 @@ func srn_watch(fd C.int, fds *C.int, n C.int) C.int {
 		}
 	}
 	return C.int(found)
+}
+
+// injector is what the device was opened with; nil if that was no plan.
+func injector(d *uverbs.Device) *fault.Injector {
+	in, _ := d.Config().Faults.(*fault.Injector)
+	return in
 }
 
 func errno(err error) syscall.Errno {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"unsafe"
 
@@ -20,6 +21,7 @@ import (
 // octets of its struct that are looked at.
 type command struct {
 	name      string
+	verb      string // as plans know it
 	min, size int
 	run       func(*call) error
 }
@@ -58,7 +60,7 @@ func control[Q any](name string, least int, do func(*call, *Q) error) *command {
 	if least == 0 {
 		least = size
 	}
-	return &command{name: name, min: least, size: size, run: func(c *call) error {
+	return &command{name: name, verb: verbOf(name), min: least, size: size, run: func(c *call) error {
 		var q Q
 		copy(umem.Bytes(&q), c.body)
 		if c.tracing() {
@@ -66,6 +68,17 @@ func control[Q any](name string, least int, do func(*call, *Q) error) *command {
 		}
 		return do(c, &q)
 	}}
+}
+
+// verbOf is the verb of a command, by the name that plans have for it.
+func verbOf(command string) string {
+	switch command {
+	case "BIND_IP", "BIND":
+		return "rdma_bind_addr"
+	case "RESOLVE_IP":
+		return "rdma_resolve_addr"
+	}
+	return "rdma_" + strings.ToLower(command)
 }
 
 // refuse makes a refusal: its errno, and why.

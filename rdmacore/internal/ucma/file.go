@@ -42,6 +42,9 @@ func (f *File) Write(addr uint64, n int) (int, error) {
 	c := call{file: f, dev: f.dev}
 	cmd, err := c.take(addr, n)
 	if err == nil {
+		err = f.dev.dev.Planned(cmd.verb)
+	}
+	if err == nil {
 		err = cmd.run(&c)
 	}
 	var r *uverbs.Refusal

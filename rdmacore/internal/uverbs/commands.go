@@ -16,6 +16,7 @@ import (
 // address of its response, opens that it needs no context.
 type command struct {
 	name      string
+	verb      string // as plans know it; "": they do not
 	req, resp int
 	answers   bool
 	opens     bool
@@ -44,7 +45,7 @@ func control[Q, P any](name string, do func(*File, *Q, *P) error) *command {
 // zeros, and the response states what it has of P. The response is written once with zeros before, so that nothing is made
 // that the program is not told of.
 func exControl[Q, P any](name string, req, resp int, do func(*File, *Q, *P) error, length func(*P, uint32)) *command {
-	c := &command{name: name, req: req, resp: resp}
+	c := &command{name: name, verb: verbOf(name), req: req, resp: resp}
 	c.run = func(c *call) error {
 		var q Q
 		var p P

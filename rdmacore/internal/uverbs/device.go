@@ -55,6 +55,8 @@ type Config struct {
 	Own func(fd int)
 	// RNIC is how to open the RNIC: with faults, or a tap.
 	RNIC verbs.Config
+	// Faults decide what goes wrong by verb, for the program alone; nil: nothing does.
+	Faults Faults
 	// Channel is told each completion channel, as the program has it: it may Watch there.
 	Channel func(fd int)
 }

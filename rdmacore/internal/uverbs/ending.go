@@ -157,6 +157,8 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 // then with EINVAL, but a program cannot know of an end before it is told.
 func (q *QP) gone() bool {
 	switch s := q.qp.State(); {
+	case q.struck.Load():
+		return true
 	case !q.discreet() && !q.announced():
 		return false
 	case q.ending.told || q.ending.closed || s == verbs.StateClosing:

@@ -95,6 +95,9 @@ func (f *File) write(c *call, addr uint64, n int) error {
 	if !cmd.hot {
 		f.dev.Settle()
 	}
+	if err := f.dev.Planned(cmd.verb); err != nil {
+		return err
+	}
 	return cmd.run(c)
 }
 

@@ -43,6 +43,9 @@ func (q *QP) current(s verbs.State) uint8 {
 	if q.ending.closed && !q.ending.told && q.discreet() {
 		return uabi.QPSRTS
 	}
+	if q.struck.Load() { // or is about to be
+		return uabi.QPSErr
+	}
 	switch s {
 	case verbs.StateRTS:
 		if _, hand := q.taken.(*link); q.ud != nil || hand && q.state == uabi.QPSRTR { // its stream says nothing of what the program wants
@@ -226,6 +229,7 @@ func (q *QP) reset() error {
 	err := q.forget()
 	q.mu.Lock()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
+	q.struck.Store(false)
 	q.mu.Unlock()
 	if q.ud == nil {
 		verbsinternal.PlaceSends(q.qp, false)

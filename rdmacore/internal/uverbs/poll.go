@@ -110,6 +110,9 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 			if q.ud != nil {
 				q.ud.polled(&c.wcs[k], d)
 			}
+			if f := q.file.dev.config.Faults; f != nil && d.Status == verbs.StatusSuccess {
+				q.strike(f, d, &c.wcs[k])
+			}
 			if d.Status != verbs.StatusSuccess {
 				q.file.dev.reportRequestFault(q, d)
 				if q.file.dev.config.RoCE {

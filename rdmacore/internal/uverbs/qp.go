@@ -32,6 +32,9 @@ type QP struct {
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
+	// struck is set once a plan has had a completion end otherwise: all that follow flush.
+	struck atomic.Bool
+
 	ready  readiness
 	trying atomic.Pointer[link] // what is to be told of the first Send; see tried
 

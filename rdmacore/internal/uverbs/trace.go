@@ -28,6 +28,9 @@ func (f *File) traced(c *call, cmd *command, err error) error {
 		}
 	}
 	if err == nil {
+		err = f.dev.Planned(cmd.verb)
+	}
+	if err == nil {
 		err = cmd.run(c)
 	}
 	line := "uverbs " + name + "(" + args + ") = "
