@@ -35,6 +35,7 @@ func newSession(q *QP, st *mpa.Stream, ird, ord int) (*session, error) {
 	s.rx.init(s)
 	s.carry(q.cfg.Carried)
 	s.gate.Store(st.Role == mpa.Responder)
+	s.llp.conn.Through(q.cfg.Port)
 	var err error
 	if s.sock, err = s.llp.conn.Join(q.cfg.RecvCQ.Group(), s); err != nil {
 		_ = s.llp.conn.Close()

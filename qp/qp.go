@@ -35,6 +35,7 @@ import (
 	"github.com/softrnic/softrnic/internal/cq"
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/lockorder"
+	"github.com/softrnic/softrnic/internal/netpoll"
 	"github.com/softrnic/softrnic/internal/proflabel"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/srq"
@@ -44,6 +45,12 @@ import (
 
 // DefaultCloseTimeout bounds the Closing and Terminate states.
 const DefaultCloseTimeout = 5 * time.Second
+
+// Port is what the streams of an RNIC go through, and Shape what it does to them.
+type (
+	Port  = netpoll.Port
+	Shape = netpoll.Shape
+)
 
 // Config are the attributes that Create QP fixes (verbs draft 9.2.5.1). Depths
 // and limits are checked by the RNIC, which knows what it offers.
@@ -99,6 +106,8 @@ type Config struct {
 	CloseTimeout time.Duration
 	// Tuning are the thresholds of the data path.
 	Tuning Tuning
+	// Port is what its streams go through; nil: nothing is done to them.
+	Port *Port
 	// Carried is what each stream counts as carried when it begins; zero, but in tests.
 	Carried verbsinternal.Counts
 	// Context is the Context of all its completions.

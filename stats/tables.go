@@ -68,6 +68,7 @@ var SRQCounters = []Counter[verbs.SRQStats]{
 var RNICCounters = []Counter[verbs.RNICStats]{
 	{Name: "connects_refused", Help: "attempts to connect that the peer's program refused", One: func(s *verbs.RNICStats) uint64 { return s.ConnectsRefused }},
 	{Name: "connects_failed", Help: "MPA startups that failed otherwise, of either side", One: func(s *verbs.RNICStats) uint64 { return s.ConnectsFailed }},
+	{Name: "faults", Help: "faults that were made on purpose: by a plan, or by `rnic nic`", Label: "kind", ByLabel: func(s *verbs.RNICStats) map[string]uint64 { return s.Faults }},
 	{Name: "pd", Linux: "rdma resource", Gauge: true, Help: "protection domains", One: func(s *verbs.RNICStats) uint64 { return s.PDs }},
 	{Name: "cq", Linux: "rdma resource", Gauge: true, Help: "completion queues", One: func(s *verbs.RNICStats) uint64 { return s.CQs }},
 	{Name: "qp", Linux: "rdma resource", Gauge: true, Help: "queue pairs", One: func(s *verbs.RNICStats) uint64 { return s.QPs }},

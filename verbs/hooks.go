@@ -13,6 +13,9 @@ func init() {
 	verbsinternal.WhenOver = func(s verbsinternal.LLPStream, f func()) { s.(*LLPStream).l.WhenOver(f) }
 	verbsinternal.Begin = func(r verbsinternal.RNIC, c verbsinternal.Counts) { r.(*RNIC).carried = c }
 	verbsinternal.FailRNIC = func(r verbsinternal.RNIC) { r.(*RNIC).fail() }
+	verbsinternal.SetLink = func(r verbsinternal.RNIC, l verbsinternal.Link) { r.(*RNIC).port.Set(qp.Shape(l)) }
+	verbsinternal.LinkOf = func(r verbsinternal.RNIC) verbsinternal.Link { return verbsinternal.Link(r.(*RNIC).port.Shape()) }
+	verbsinternal.TellFault = func(r verbsinternal.RNIC, kind, what string) { r.(*RNIC).tellFault(kind, what) }
 	verbsinternal.FailQP = func(q verbsinternal.QP) { q.(*QP).q.Fail() }
 	verbsinternal.FailCQ = func(c verbsinternal.CQ) { c.(*CQ).q.Fail() }
 	verbsinternal.FailSRQ = func(s verbsinternal.SRQ) { s.(*SRQ).q.Fail() }

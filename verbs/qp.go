@@ -177,7 +177,7 @@ func (q *QP) config(id QPID) qp.Config {
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
 		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
 		PlacedWrites: c.PlacedWrites, SendImmediate: c.SendImmediate,
-		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried,
+		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried, Port: &r.port,
 		Trace: r.trace, Labels: r.labels, Inventory: r.counted,
 	}
 	if c.SRQ != nil {

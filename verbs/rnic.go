@@ -46,6 +46,8 @@ type RNIC struct {
 	carried   verbsinternal.Counts // likewise
 	vanishing atomic.Bool          // memory of regions may be unmapped: verbsinternal.MayVanish
 	faults    instrument.Injector  // nil: none
+	struck    struck               // faults, by their kind
+	port      qp.Port              // what all streams go through
 	tap       instrument.Streams   // nil: none
 	stags     *stag.Table
 	events    *dispatcher[Event]
@@ -113,7 +115,7 @@ func Open(c Config) (_ *RNIC, err error) {
 	}
 	if c.Faults != nil {
 		r.faults = instrument.InjectorOf(c.Faults)
-		r.faults.Attach(r.stags.Lose, r.traceFaults())
+		r.faults.Attach(r.stags.Lose, r.tellFault)
 	}
 	return r, nil
 }

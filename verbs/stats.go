@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -22,6 +23,29 @@ type RNICStats struct {
 	ConnectsRefused, ConnectsFailed uint64
 	// PDs, CQs, SRQs, QPs, Regions and Windows are those there are.
 	PDs, CQs, SRQs, QPs, Regions, Windows uint64
+	// Faults are those that were made on purpose (package fault), by their kind.
+	Faults map[string]uint64
+}
+
+// struck counts faults by their kind. The zero value is ready.
+type struck struct {
+	mu lockorder.Mutex[lockorder.Struck]
+	by map[string]uint64 // guarded by mu
+}
+
+func (s *struck) add(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.by == nil {
+		s.by = map[string]uint64{}
+	}
+	s.by[kind]++
+}
+
+func (s *struck) all() map[string]uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.by)
 }
 
 // ended are the counters of what has been destroyed; guarded by RNIC.mu, but the attempts.
@@ -87,6 +111,7 @@ func (r *RNIC) Stats() RNICStats {
 	}
 	s.ConnectsRefused = r.ended.attempts[verbsinternal.Refused].Load()
 	s.ConnectsFailed = r.ended.attempts[verbsinternal.Failed].Load()
+	s.Faults = r.struck.all()
 	return s
 }
 

@@ -36,10 +36,10 @@ func (r *RNIC) traceVerb(verb string, qp QPID, cq CQID, s wr.STag, octets uint64
 	r.traceNow(rec)
 }
 
-// traceFaults records the faults of a plan as they strike; nil where the RNIC does not trace.
-func (r *RNIC) traceFaults() func(what string) {
-	if r.trace == nil {
-		return nil
+// tellFault counts a fault by its kind, and records it where the RNIC traces.
+func (r *RNIC) tellFault(kind, what string) {
+	r.struck.add(kind)
+	if r.trace != nil {
+		r.traceNow(wr.Record{Kind: wr.RecordFault, Name: what})
 	}
-	return func(what string) { r.traceNow(wr.Record{Kind: wr.RecordFault, Name: what}) }
 }

@@ -19,9 +19,9 @@ type Streams interface {
 // Injector decides what goes wrong in an RNIC.
 type Injector interface {
 	Streams
-	// Attach is called once, by Open: invalidate makes an STag Invalid, and reports whether there was one; publish, unless
-	// nil, takes each fault that strikes.
-	Attach(invalidate func(wr.STag) bool, publish func(strike string))
+	// Attach is called once, by Open: invalidate makes an STag Invalid, and reports whether there was one; publish takes each
+	// fault that strikes, and its kind.
+	Attach(invalidate func(wr.STag) bool, publish func(kind, strike string))
 	// Watches says whether the plan that there is now has anything to say in Post, and whether one ever had in Complete: else
 	// they are not called.
 	Watches() (posts, completions bool)

@@ -10,6 +10,7 @@ type (
 	MR          struct{} // verbs.MR.mu: one verb at a time on a region
 	MW          struct{} // verbs.MW.mu: one verb at a time on a window
 	ModifyReads struct{} // verbs.QP.reads: one change of IRD and ORD at a time
+	Struck      struct{} // verbs.struck.mu: how many faults were made on purpose
 	Events      struct{} // verbs.dispatcher.mu: the calls that wait for a handler
 
 	QP       struct{} // qp.QP.mu: changes of state and attributes
@@ -25,6 +26,7 @@ type (
 	Poll      struct{} // netpoll.Group.pollLock: the look at what is ready, and driving it
 	Group     struct{} // netpoll.Group.mu: the sockets of a group, the set of the system, and which streams hold something back
 	Pump      struct{} // netpoll.pump.mu: what waits between a stream and a connection that is no socket of ours
+	Port      struct{} // netpoll.Port.mu: the streams that go through an adapter's port, and whether it lets them
 	TCP       struct{} // netpoll.tcp.mu: whose a descriptor is, the group's or the runtime's, at the end of a stream
 
 	CQ    struct{} // cq.Queue.mu: a Completion Queue

@@ -19,7 +19,8 @@ VIConn -> VI -> NIC -> VICQ -> VIEvents
 NIC -> VIPassive
 NIC -> DescRegions -> DescRegion
 VI -> Endpoint
-SRQ, DescRegion, Endpoint, VIEvents, VIPassive -> Ring, Spans, SRQWatch, TCP, Pump, Events, STags -> Group, Drain
+SRQ -> Port -> TCP, Pump, Group
+SRQ, DescRegion, Endpoint, VIEvents, VIPassive -> Ring, Spans, SRQWatch, TCP, Pump, Events, STags, Struck -> Group, Drain
 `
 
 // Exception is a pair that the order has not.

@@ -2,6 +2,7 @@ package netpoll
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -13,7 +14,10 @@ import (
 type Conn struct {
 	net.Conn // the one it was, for its addresses
 	link     link
-	sock     *Socket // nil until Join
+	sock     *Socket     // nil until Join
+	port     *Port       // what it goes through, or nil
+	left     atomic.Bool // the group, and so the port
+	shaped   shaped
 }
 
 // link is what carries the octets of a Conn: a socket (tcp_linux.go), or a net.Conn with two goroutines (pump.go).
@@ -27,6 +31,8 @@ type link interface {
 	tryRead(p []byte) (int, error)
 	tryReadPieces(pieces [][]byte) (int, error)
 	tryWrite(pieces [][]byte, limit int) (int, error)
+	// pending is how many octets have come and were not read.
+	pending() int
 	dropped() bool
 	handToRuntime()
 	awaitWrite(try func() bool) error
@@ -48,25 +54,66 @@ func Own(c net.Conn, wear func(work string)) (*Conn, error) {
 	return &Conn{Conn: c, link: l}, nil
 }
 
+// Through has the stream go through p while it is in a group. It comes before Join; without it nothing is done to the stream.
+func (c *Conn) Through(p *Port) { c.port = p }
+
 // Join gives the stream of the connection its place in g.
 func (c *Conn) Join(g *Group, s Member) (*Socket, error) {
 	var err error
-	c.sock, err = c.link.join(g, s)
-	return c.sock, err
+	if c.sock, err = c.link.join(g, s); err != nil {
+		return nil, err
+	}
+	if c.port != nil {
+		c.port.add(c)
+	}
+	return c.sock, nil
+}
+
+// leave undoes Join.
+func (c *Conn) leave() {
+	if c.sock == nil {
+		return
+	}
+	c.sock.Remove()
+	if c.port != nil {
+		c.left.Store(true)
+		c.port.remove(c)
+	}
+}
+
+// shape is what the port does to the stream now, or nil.
+func (c *Conn) shape() *shape {
+	if s := c.port.now(); s != nil && !c.left.Load() {
+		return s
+	}
+	return nil
 }
 
 // Take makes the net.Conn that it was the Conn's alone. It comes before Begin of the Socket.
 func (c *Conn) Take() { c.link.take(c.Conn) }
 
 // TryRead reads what has come into p, which is not empty. The error is ErrAgain if nothing has, io.EOF at the end.
-func (c *Conn) TryRead(p []byte) (int, error) { return c.link.tryRead(p) }
+func (c *Conn) TryRead(p []byte) (int, error) {
+	if s := c.shape(); s != nil {
+		return c.readShaped(s, func() (int, error) { return c.link.tryRead(p) })
+	}
+	return c.link.tryRead(p)
+}
 
 // TryReadPieces is TryRead into MaxReadPieces pieces at most, none of which is empty.
-func (c *Conn) TryReadPieces(pieces [][]byte) (int, error) { return c.link.tryReadPieces(pieces) }
+func (c *Conn) TryReadPieces(pieces [][]byte) (int, error) {
+	if s := c.shape(); s != nil {
+		return c.readShaped(s, func() (int, error) { return c.link.tryReadPieces(pieces) })
+	}
+	return c.link.tryReadPieces(pieces)
+}
 
 // TryWrite writes what is taken at once of the first limit octets of pieces, 1 at least: of as many pieces as one call of
 // the system takes. The error is ErrAgain if nothing is.
 func (c *Conn) TryWrite(pieces [][]byte, limit int) (int, error) {
+	if s := c.shape(); s != nil {
+		return c.writeShaped(s, pieces, limit)
+	}
 	return c.link.tryWrite(pieces, limit)
 }
 
@@ -76,9 +123,7 @@ func (c *Conn) Dropped() bool { return c.link.dropped() }
 // HandToRuntime leaves the group, for the end of a stream: deadlines work, and a goroutine may wait. It needs no other
 // descriptor, and changes nothing if c has been closed. No other goroutine reads or writes meanwhile.
 func (c *Conn) HandToRuntime() {
-	if c.sock != nil {
-		c.sock.Remove()
-	}
+	c.leave()
 	c.link.handToRuntime()
 }
 
@@ -93,18 +138,14 @@ func (c *Conn) HalfClose() (has bool, err error) { return c.link.halfClose() }
 // Close leaves the group first: the set keeps a socket that is open elsewhere. What was taken and is not sent is dropped by a
 // connection that is no socket. Before Take it leaves what c was made of alone.
 func (c *Conn) Close() error {
-	if c.sock != nil {
-		c.sock.Remove()
-	}
+	c.leave()
 	return c.link.Close()
 }
 
 // Reset drops the connection at once; TCP tells the peer with an RST. That below TLS is dropped first: to close TLS is to
 // write, which may wait for the peer.
 func (c *Conn) Reset() {
-	if c.sock != nil {
-		c.sock.Remove()
-	}
+	c.leave()
 	c.link.reset()
 }
 

@@ -251,6 +251,15 @@ func (p *pump) tryReadPieces(pieces [][]byte) (n int, err error) {
 	return n, err
 }
 
+func (p *pump) pending() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := p.in.first; c != nil; c = c.next {
+		n += len(c.rest())
+	}
+	return n
+}
+
 func (p *pump) tryWrite(pieces [][]byte, limit int) (n int, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

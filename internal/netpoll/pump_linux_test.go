@@ -11,11 +11,13 @@ import (
 
 // echo is a Member that counts the octets that come.
 type echo struct {
-	conn *Conn
-	got  atomic.Int64
+	conn   *Conn
+	got    atomic.Int64
+	driven atomic.Int64
 }
 
 func (e *echo) Drive(Ready) bool {
+	e.driven.Add(1)
 	var b [1000]byte
 	n, _ := e.conn.TryRead(b[:])
 	e.got.Add(int64(n))

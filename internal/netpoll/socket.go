@@ -27,6 +27,7 @@ type Socket struct {
 	level  atomic.Uint32 // of one without a descriptor: what it is ready for
 	// Guarded by g.mu.
 	mask    Ready // what is wanted; In from Begin on
+	stopped Ready // of what is wanted: what the port lets not through for now
 	waits   Ready // what the set waits for
 	in      bool  // it is in the set
 	removed bool
@@ -81,6 +82,32 @@ func (s *Socket) Pause() { s.want(paused, 0) }
 // Resume undoes Pause.
 func (s *Socket) Resume() { s.want(0, paused) }
 
+// stop has nothing of that be waited for, whatever is wanted, until let.
+func (s *Socket) stop(what Ready) { s.through(what, 0) }
+
+// let undoes stop.
+func (s *Socket) let(what Ready) { s.through(0, what) }
+
+func (s *Socket) through(stop, let Ready) {
+	g := s.g
+	g.mu.Lock()
+	was := s.stopped
+	s.stopped = was&^let | stop
+	if s.removed || s.stopped == was {
+		g.mu.Unlock()
+		return
+	}
+	lost := s.apply(let != 0)
+	due := s.due() && s.queue()
+	g.mu.Unlock()
+	if due {
+		g.on(evArrived)
+	}
+	if lost {
+		g.on(evSoon)
+	}
+}
+
 // want changes what is wanted.
 func (s *Socket) want(more, less Ready) {
 	g := s.g
@@ -112,6 +139,7 @@ func (s *Socket) apply(anew bool) (lost bool) {
 	case s.mask&paused != 0:
 		waits = Out & s.mask
 	}
+	waits &^= s.stopped
 	if s.fd == none {
 		s.waits = waits
 	}

@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/softrnic/softrnic/internal/lockorder"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 )
@@ -79,6 +81,11 @@ func (t *tcp) tryWrite(pieces [][]byte, limit int) (int, error) {
 		return 0, errno
 	}
 	return n, nil
+}
+
+func (t *tcp) pending() (n int) {
+	_ = t.raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCINQ) })
+	return n
 }
 
 // handed makes a call on a descriptor that the runtime has, if it has.

@@ -5,6 +5,7 @@ package verbsinternal
 
 import (
 	"context"
+	"time"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -73,12 +74,26 @@ type Counts struct {
 // wrap where no test gets by sending.
 var Begin func(r RNIC, c Counts)
 
-// For package fault: see fault.Provoke.
+// Link is the state of an RNIC's port: fault.Link.
+type Link struct {
+	Down  bool
+	Rate  int64 // octets a second, each way; 0: as fast as it goes
+	Delay time.Duration
+	Loss  float64
+}
+
+// For package fault: see fault.Provoke, fault.SetLink.
 var (
-	FailRNIC func(r RNIC)
-	FailQP   func(q QP)
-	FailCQ   func(c CQ)
-	FailSRQ  func(s SRQ)
+	// SetLink has the streams of the RNIC fare so from now on.
+	SetLink func(r RNIC, l Link)
+	// LinkOf is what SetLink has said last.
+	LinkOf func(r RNIC) Link
+	// TellFault records in the trace of the RNIC, and counts by its kind, that a fault has struck.
+	TellFault func(r RNIC, kind, what string)
+	FailRNIC  func(r RNIC)
+	FailQP    func(q QP)
+	FailCQ    func(c CQ)
+	FailSRQ   func(s SRQ)
 )
 
 // For the devices of C programs.

@@ -10,13 +10,11 @@ import (
 // inside is an Injector as package verbs has it, which is a instrument.Injector: what strikes inside an RNIC.
 type inside struct{ *Injector }
 
-func (in inside) Attach(invalidate func(wr.STag) bool, publish func(strike string)) {
+func (in inside) Attach(invalidate func(wr.STag) bool, publish func(kind, strike string)) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.invalidate = invalidate
-	if publish != nil {
-		in.reports = append(in.reports, func(s Strike) { publish(s.String()) })
-	}
+	in.reports = append(in.reports, func(s Strike) { publish(s.Rule.When.String()+" "+s.Rule.What.String(), s.String()) })
 }
 
 // Stream puts the faults between, or refuses.

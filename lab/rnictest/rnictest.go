@@ -309,6 +309,14 @@ func (e *End) Wait() verbs.Completion {
 	return done[0]
 }
 
+// Break has the port of e's RNIC be so from now on: down, slow, or with the zero Link as it was. The test ends if l is out of range.
+func Break(e *End, l fault.Link) {
+	e.t.Helper()
+	if err := fault.SetLink(e.NIC, l); err != nil {
+		e.t.Fatalf("rnictest: %v", err)
+	}
+}
+
 // Over waits until the stream is gone, 30 s at most, and says why: see cm.Conn.Err.
 func (e *End) Over() error {
 	e.t.Helper()
