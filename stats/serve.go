@@ -25,7 +25,7 @@ const atOnce = 16
 // most is how much Read takes, in octets: some times what an RNIC with all queue pairs that it may have says.
 const most = 256 << 20
 
-// Server offers counters on a socket. It changes nothing for a reader.
+// Server offers counters on a socket. It changes nothing for a reader, but with a Controller what that does.
 type Server struct {
 	path    string
 	made    os.FileInfo // the socket at path
@@ -36,6 +36,12 @@ type Server struct {
 // Offer offers the counters of RNICs on a unix socket, which only this user may open: to each who connects
 // a Snapshot in JSON, and the end. An empty path stands for one in Folder. The file is gone after Close.
 func Offer(path string, nics func() []*verbs.RNIC) (*Server, error) {
+	return OfferControl(path, nics, nil)
+}
+
+// OfferControl is Offer for a process that lets other processes of this user do something to its RNICs: behind the Snapshot a client
+// may send a Command. With a nil Controller it is Offer.
+func OfferControl(path string, nics func() []*verbs.RNIC, control Controller) (*Server, error) {
 	if !ownsock.Supported {
 		return nil, errNoSocket
 	}
@@ -57,7 +63,7 @@ func Offer(path string, nics func() []*verbs.RNIC) (*Server, error) {
 		l.Close()
 		return nil, fmt.Errorf("stats: %w", err)
 	}
-	s.readers.Go(func() { s.accept(nics) })
+	s.readers.Go(func() { s.accept(&moments{nics: nics, control: control}) })
 	return s, nil
 }
 
@@ -75,9 +81,8 @@ func (s *Server) Close() error {
 	return errors.Join(err, gone)
 }
 
-func (s *Server) accept(nics func() []*verbs.RNIC) {
+func (s *Server) accept(now *moments) {
 	var there []*reader // the oldest first
-	now := moments{nics: nics}
 	for {
 		c, err := s.l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -101,22 +106,31 @@ func (s *Server) accept(nics func() []*verbs.RNIC) {
 		s.readers.Go(func() {
 			defer close(r.done)
 			defer c.Close()
-			text := now.since(came)
-			defer now.done()
-			_ = c.SetDeadline(time.Now().Add(wait))
-			_, _ = c.Write(text) // a client that does not read gets nothing
+			now.tell(c, came) // a client that does not read gets nothing
+			if now.control != nil {
+				obey(c.(*net.UnixConn), now.control)
+			}
 		})
 	}
 }
 
 // moments are Snapshots for readers, of which those that wait share one: many cost no more than some.
 type moments struct {
-	nics func() []*verbs.RNIC
+	nics    func() []*verbs.RNIC
+	control Controller // nil: none
 
 	mu      sync.Mutex
 	readers int       // guarded by mu, as all below
 	begun   time.Time // when the newest was taken
 	text    []byte    // it, in JSON; nil when nobody reads
+}
+
+// tell says a Snapshot that was taken after t.
+func (m *moments) tell(c net.Conn, t time.Time) {
+	text := m.since(t)
+	defer m.done()
+	_ = c.SetDeadline(time.Now().Add(wait))
+	_, _ = c.Write(text)
 }
 
 // since is a Snapshot that was taken after t. Each call needs one of done.
@@ -126,7 +140,7 @@ func (m *moments) since(t time.Time) []byte {
 	m.readers++
 	if m.text == nil || !m.begun.After(t) {
 		m.begun = time.Now()
-		m.text, _ = json.Marshal(Take(m.nics()...)) // of plain values
+		m.text, _ = json.Marshal(take(m.control, m.nics())) // of plain values
 	}
 	return m.text
 }

@@ -3,7 +3,8 @@
 // packages stats/prometheus and stats/expvars publish them where programs already look.
 //
 //	counters.go tables.go  the counters      stats.go   all of some RNICs at one moment
-//	serve.go               the socket        folder_unix.go  where it is
+//	serve.go               the socket        folder.go  where it is
+//	control.go             what other processes may do to the RNICs of one that lets them
 package stats
 
 import (
@@ -28,6 +29,8 @@ type RNIC struct {
 	ID string `json:"id"`
 	// Name is that of its verbs.Config: for C programs the device, as libibverbs calls it. Empty: it has none.
 	Name string `json:"name,omitempty"`
+	// Port is how its port is, of a process that says so (Controller).
+	Port *Port `json:"port,omitempty"`
 	Values
 	QPs  []QP    `json:"qps"`
 	CQs  []Queue `json:"cqs"`
@@ -51,10 +54,16 @@ type Queue struct {
 }
 
 // Take takes the counters of RNICs.
-func Take(nics ...*verbs.RNIC) Snapshot {
+func Take(nics ...*verbs.RNIC) Snapshot { return take(nil, nics) }
+
+func take(c Controller, nics []*verbs.RNIC) Snapshot {
 	s := Snapshot{Program: filepath.Base(os.Args[0]), PID: os.Getpid(), Time: time.Now(), RNICs: []RNIC{}}
 	for _, nic := range nics {
-		s.RNICs = append(s.RNICs, of(nic))
+		r := of(nic)
+		if c != nil {
+			r.Port = c.Port(nic)
+		}
+		s.RNICs = append(s.RNICs, r)
 	}
 	return s
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/softrnic/softrnic/cmd/rnic/internal/fabric"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/info"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/man"
+	"github.com/softrnic/softrnic/cmd/rnic/internal/nic"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/nvme"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/perf"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/ping"
@@ -46,6 +47,7 @@ func root() *cobra.Command {
 		cdi.Command(),
 		fabric.Command(),
 		top.Command(),
+		nic.Command(),
 		conform.Command(),
 		dump.Command(),
 		proxy.Command(),

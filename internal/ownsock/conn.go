@@ -62,6 +62,9 @@ func NewConn(c *net.UnixConn, patience time.Duration) (*Conn, error) {
 	return &Conn{c: c, patience: patience}, nil
 }
 
+// SameUser is nil if the process at the other end is this user's; else it says whose it is.
+func SameUser(c *net.UnixConn) error { return sameUser(c) }
+
 // Close ends it, and a Read and Writes that are under way.
 func (c *Conn) Close() error { return c.c.Close() }
 

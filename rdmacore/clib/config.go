@@ -86,7 +86,10 @@ func deviceConfigs(s rdmacore.Settings) (list []uverbs.Config, err error) {
 			c.Trace = named(d.Name, common.Trace)
 		}
 		c.RNIC.Limits.QPs, c.RNIC.Limits.CQs, c.RNIC.Limits.Regions = d.QPs, d.CQs, d.MRs
-		if plan != nil {
+		if plan != nil || s.Stats { // without one another may come: control.go
+			if plan == nil {
+				plan = &fault.Plan{}
+			}
 			in, err := fault.ForC(plan.For(d.Name), func(s fault.Strike) { c.Report("fault: " + s.String()) })
 			if err != nil {
 				return nil, err
@@ -181,15 +184,15 @@ func lab(s rdmacore.Settings) (c verbs.Config, err error) {
 	return c, nil
 }
 
-// offer offers the counters of the devices as long as the process lives. The program just ends:
+// offer offers the counters of the devices, and control over them, as long as the process lives. The program just ends:
 // `rnic run` removes the socket behind it, or stats.Tidy of another process does.
 func offer(all []*uverbs.Device) error {
-	s, err := stats.Offer("", func() (nics []*verbs.RNIC) {
+	s, err := stats.OfferControl("", func() (nics []*verbs.RNIC) {
 		for _, d := range all {
 			nics = append(nics, d.RNIC())
 		}
 		return nics
-	})
+	}, control(all))
 	if err == nil {
 		all[0].OwnSocket(s.Listener())
 	}

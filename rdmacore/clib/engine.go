@@ -59,6 +59,7 @@ var devices = sync.OnceValues(func() (devs struct {
 		}
 		devs.verbs = append(devs.verbs, d)
 	}
+	made.Store(&devs.verbs)
 	devs.cm = ucma.New(devs.verbs...)
 	if settings.Stats {
 		without := offer(devs.verbs)
@@ -94,11 +95,12 @@ func srn_open(kind, fd C.int) C.int {
 		if number >= len(devs.verbs) {
 			return -C.int(syscall.ENXIO)
 		}
-		if in := injector(devs.verbs[number]); in != nil && !in.Opens() {
+		d := devs.verbs[number]
+		if in := injector(d); d.Unplugged() || in != nil && !in.Opens() {
 			return -C.int(syscall.ENODEV)
 		}
 		_ = syscall.Close(int(fd)) // nothing of this device waits for the descriptor itself
-		v := devs.verbs[number].Open()
+		v := d.Open()
 		h := files.add(v)
 		v.Share((*uverbs.Rings)(C.srn_ring_memory(C.ulong(unsafe.Sizeof(uverbs.Rings{})))),
 			(*uverbs.PostRings)(C.srn_post_ring_memory(C.ulong(unsafe.Sizeof(uverbs.PostRings{})))), h)
@@ -121,7 +123,10 @@ func srn_file(name *C.char, buf unsafe.Pointer, n C.ulong) C.long {
 		complain(err)
 		return -C.long(syscall.ENODEV)
 	}
-	text, ok := s.File(C.GoString(name))
+	text, ok := changed(s, C.GoString(name))
+	if !ok && beginning.get("SYSFS_PATH") == "" { // there is no file of it
+		text, ok = s.File(C.GoString(name))
+	}
 	if !ok || len(text) > int(n) {
 		return -C.long(syscall.ENOENT)
 	}

@@ -141,7 +141,7 @@ int open_text(const char *path, int flags)
 	enum { TEXT = 256 };
 	static const char device[] = "class/infiniband/";
 	char text[TEXT];
-	if (!template || !path || (flags & (O_ACCMODE | O_PATH | O_DIRECTORY)) != O_RDONLY)
+	if (!(template || engine.open) || !path || (flags & (O_ACCMODE | O_PATH | O_DIRECTORY)) != O_RDONLY)
 		return NO_TEXT;
 	const char *name = behind("/sys/", path);
 	if (!name && (name = behind(tree, path)) && *name++ != '/')

@@ -48,7 +48,8 @@ const char *in_tree_at(int dir, const char *path, char buf[PATH_MAX]);
 /* Of a real path in the tree what is behind the tree's own, which is no shorter than /sys: it begins with a slash. Of others NULL. */
 const char *behind_tree(const char *path);
 void path_setup(void);
-/* A new descriptor of what the engine says in place of the file of a tree without an address, or -1; NO_TEXT for other files. */
+/* A new descriptor of what the engine says in place of a file: of a tree without an address, and of what has changed since the engine
+   is there. -1 for an error; NO_TEXT for other files. */
 enum { NO_TEXT = -2 };
 int open_text(const char *path, int flags);
 

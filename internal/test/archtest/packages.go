@@ -79,7 +79,7 @@ var packages = []group{
 		},
 		{
 			"internal/netpoll", "groups of streams: who serves the sockets of a completion queue, and how it sleeps",
-			"internal/inventory internal/lockorder internal/proflabel internal/safecopy internal/tcpsock",
+			"golang.org/x/sys internal/inventory internal/lockorder internal/proflabel internal/safecopy internal/tcpsock",
 		},
 		{
 			"internal/ownsock", "local sockets at which processes of one user meet: the folder, whose process it is, descriptors passed",
@@ -181,7 +181,7 @@ var packages = []group{
 		},
 		{
 			"lab/fault", "fault plans: what goes wrong when, in streams and at the verbs",
-			"ddp internal/instrument internal/verbsinternal lab/internal/interpose mpa rdmap verbs wr",
+			"ddp internal/instrument internal/verbsinternal lab/internal/interpose mpa rdmap stats verbs wr",
 		},
 		{
 			"lab/relay", "what `rnic proxy` does: connections carried between two ends, with the faults of a plan",
@@ -310,6 +310,10 @@ var packages = []group{
 			"cmd/rnic/internal/cli github.com/spf13/cobra github.com/spf13/pflag verbs",
 		},
 		{
+			"cmd/rnic/internal/nic", "`rnic nic`",
+			"cmd/rnic/internal/cli github.com/spf13/cobra lab/fault stats",
+		},
+		{
 			"cmd/rnic/internal/nvme", "`rnic nvme`",
 			"cm cmd/rnic/internal/cli cmd/rnic/internal/pattern github.com/spf13/cobra internal/safeopen ulp/nvmeof",
 		},
@@ -363,7 +367,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic", "the program: it puts the commands together",
-			"cmd/rnic/internal/cdi cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/fabric cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
+			"cmd/rnic/internal/cdi cmd/rnic/internal/cli cmd/rnic/internal/conform cmd/rnic/internal/demo cmd/rnic/internal/dump cmd/rnic/internal/fabric cmd/rnic/internal/info cmd/rnic/internal/man cmd/rnic/internal/nic cmd/rnic/internal/nvme cmd/rnic/internal/perf cmd/rnic/internal/ping cmd/rnic/internal/proxy cmd/rnic/internal/run cmd/rnic/internal/top cmd/rnic/internal/trace cmd/rnic/internal/vi github.com/spf13/cobra",
 		},
 	}},
 	{"Examples ([examples.md](examples.md), [tutorial.md](tutorial.md)) and interop ([interop.md](interop.md), [ulps.md](ulps.md))", []entry{

@@ -55,6 +55,17 @@ func RateOf(gbps int) (Rate, error) {
 	return rates[i], nil
 }
 
+// RateWithin is the fastest rate of at most so many bits a second, or the slowest there is.
+func RateWithin(bits float64) Rate {
+	within := rates[0]
+	for _, r := range rates {
+		if float64(r.Gbps)*1e9 <= bits {
+			within = r
+		}
+	}
+	return within
+}
+
 // Text is what the file rate of a port has.
 func (r Rate) Text() string { return r.text }
 

@@ -72,6 +72,10 @@ const (
 	CMEventRejected
 	CMEventEstablished
 	CMEventDisconnected
+	CMEventDeviceRemoval
+	CMEventMulticastJoin
+	CMEventMulticastError
+	CMEventAddrChange
 )
 
 // Options of QUERY.

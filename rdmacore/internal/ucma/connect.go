@@ -77,6 +77,10 @@ func (i *id) begin(qp *uverbs.QP, cfg cm.Config) error {
 		defer t.over()
 		defer p.close()
 		t.wait(ctx)
+		if err := i.nic.AwaitUp(ctx); err != nil {
+			i.failed(err)
+			return
+		}
 		conn, err := from.connect(ctx, p, dst, qp, cfg)
 		t.over()
 		if err != nil {

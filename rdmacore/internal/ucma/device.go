@@ -25,6 +25,7 @@ import (
 
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/rdmacore/internal/portmap"
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
 )
 
@@ -75,7 +76,25 @@ func New(nics ...*uverbs.Device) *Device {
 	}
 	v.space = portmap.New(d.Own, func(err error) { d.Report("port mapper", "port mapper: %v", err) })
 	d.Beside(inventory.CounterFunc(v.count))
+	for _, n := range nics {
+		n.OnChange(func(c uverbs.Change) { v.changed(n, c) })
+	}
 	return v
+}
+
+// changed tells every id at a device what has become of that, as Linux's cma does (cma_netdev_change, cma_remove_one).
+func (d *Device) changed(n *uverbs.Device, c uverbs.Change) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, i := range d.ids {
+		switch {
+		case i.nic != n || i.state == idle || i.state == destroying:
+		case c == uverbs.Removed:
+			i.push(uabi.CMEventDeviceRemoval, 0, nil)
+		default:
+			i.push(uabi.CMEventAddrChange, 0, nil)
+		}
+	}
 }
 
 // count is an inventory.CounterFunc.

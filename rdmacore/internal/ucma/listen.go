@@ -79,6 +79,15 @@ func (i *id) serve(ctx context.Context, l *cm.Listener) {
 			go func() { _ = r.Reject(nil) }()
 			continue
 		}
+		if nic.Down() { // others may be up
+			go func() {
+				_ = nic.AwaitUp(ctx) // requested sees that the listener is gone
+				if !i.requested(r, nic) {
+					_ = r.Reject(nil)
+				}
+			}()
+			continue
+		}
 		if !i.requested(r, nic) {
 			_ = r.Reject(nil)
 			return

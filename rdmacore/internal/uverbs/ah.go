@@ -35,8 +35,8 @@ func (f *File) createAH(q *uabi.CreateAH, p *uabi.CreateAHResp) error {
 	case q.Attr.IsGlobal == 0 || to.IsUnspecified():
 		f.dev.Report("gid", "a program gives an address no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
 		return refuse(syscall.EINVAL, "the address has no GID")
-	case q.Attr.GRH.SGIDIndex != 0:
-		return refuse(syscall.EINVAL, "GID index %d: datagrams leave from index 0 alone", q.Attr.GRH.SGIDIndex)
+	case int(q.Attr.GRH.SGIDIndex) != f.dev.GIDIndex():
+		return refuse(syscall.EINVAL, "GID index %d: datagrams leave from index %d alone", q.Attr.GRH.SGIDIndex, f.dev.GIDIndex())
 	case to.IsMulticast():
 		return refuse(syscall.EINVAL, "the GID is a multicast one")
 	case to.IsLinkLocalUnicast() && to.Is6():

@@ -71,8 +71,8 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 
 // sender is the address of the GID that m names for what the queue pair sends. An RNIC has no use for the index, and takes any.
 func (d *Device) sender(m *uabi.ModifyQP) netip.Addr {
-	if i := int(m.Dest.SGIDIndex); i < len(d.addrs) {
-		return d.addrs[i]
+	if i := int(m.Dest.SGIDIndex); d.hasGID(i) {
+		return d.addrs[i-d.GIDIndex()]
 	}
 	return d.config.Addr
 }
@@ -146,7 +146,10 @@ func (l *link) refuse() {
 func (l *link) attempt() (<-chan struct{}, error) {
 	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: attemptTime}
 	var conn *cm.Conn
-	var err error
+	err := l.dev.AwaitUp(l.ctx)
+	if err != nil {
+		return nil, err
+	}
 	if l.dials {
 		conn, err = l.dial(cfg)
 	} else {

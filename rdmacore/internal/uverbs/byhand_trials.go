@@ -52,9 +52,15 @@ func (q *QP) patience(least time.Duration) (limit time.Duration, ok bool) {
 	if a.AttrMask&uabi.QPTimeout == 0 {
 		return max(least, unsetPatience), true
 	}
+	limit, ok = ackTime(a)
+	return max(least, limit), ok
+}
+
+// ackTime is the time of the attributes.
+func ackTime(a *uabi.ModifyQP) (limit time.Duration, ok bool) {
 	const mostTimeout, mostRetries = 31, 7
 	n := a.Timeout & mostTimeout
-	return max(least, (4096*time.Nanosecond<<n)*time.Duration(1+a.RetryCnt&mostRetries)), n != 0
+	return (4096 * time.Nanosecond << n) * time.Duration(1+a.RetryCnt&mostRetries), n != 0
 }
 
 // tried is told that something is in the Send Queue. Only the first time, of a queue pair that is being brought up, it

@@ -17,6 +17,7 @@
 package uverbs
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -78,6 +79,8 @@ type Device struct {
 	hand   byHand
 	waits  waitTimes
 	said   sync.Map // causes that were reported
+
+	adapter adapter
 
 	counted *inventory.Object
 
@@ -194,6 +197,7 @@ func (d *Device) Close() error {
 	for f := range files {
 		f.Close()
 	}
+	d.adapter.end()
 	d.counted.Close()
 	return d.rnic.Close()
 }
@@ -210,6 +214,9 @@ func (d *Device) Open() *File {
 	d.files[f] = struct{}{}
 	return f
 }
+
+// Name is the device's, as programs see it.
+func (d *Device) Name() string { return cmp.Or(d.config.Name, sysfs.Device) }
 
 // QP is the queue pair of a number; nil if there is none.
 func (d *Device) QP(qpn uint32) *QP {

@@ -24,6 +24,7 @@ type ending struct {
 	parting bool      // DESTROY has come
 	last    bool      // QP_LAST_WQE_REACHED was told
 	unready bool      // the peer had no receive as often as the program allows
+	stalled bool      // the port was down for longer than the program allows
 	held    []uabi.WC // receives that flushed
 }
 
@@ -59,6 +60,9 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	switch {
 	case e.unready && !e.blamed && takesReceive(d.Op):
 		e.blamed, w.Status = true, uabi.WCRNRRetryExcErr
+		return false
+	case e.stalled && !e.blamed && d.Op != verbs.OpRecv:
+		e.blamed, w.Status = true, uabi.WCRetryExcErr
 		return false
 	case e.told || q.taken == nil:
 		return false

@@ -22,6 +22,8 @@ type File struct {
 	rings  *Rings
 	ringID uint32
 	posts  *PostRings
+	// gone is set once the device was unplugged.
+	gone atomic.Bool
 
 	pds  table[pd]
 	mrs  table[mr]
@@ -131,6 +133,9 @@ func (f *File) take(c *call, addr uint64, n int) (*command, error) {
 		return nil, refuse(syscall.EOPNOTSUPP, "there is no command %#x", h.Command)
 	case cmd.run == nil:
 		return cmd, refuse(syscall.EOPNOTSUPP, "an iWARP device has no %s", cmd.name)
+	}
+	if f.gone.Load() {
+		return cmd, refuse(syscall.EIO, "the device was unplugged")
 	}
 	if err := c.lengths(cmd, h); err != nil {
 		return cmd, err

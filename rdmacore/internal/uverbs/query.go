@@ -86,14 +86,15 @@ const (
 	atomicGlob = 2
 )
 
-// queryPort answers for port 1, the only one: active, Ethernet.
+// queryPort answers for port 1, the only one: Ethernet, and as the port is.
 func (f *File) queryPort(q *uabi.QueryPort, p *uabi.QueryPortResp) error {
 	if q.PortNum != 1 {
 		return refuse(syscall.EINVAL, "port %d: the device has port 1 alone", q.PortNum)
 	}
+	s := f.dev.PortState()
 	*p = uabi.QueryPortResp{
-		MaxMsgSz: maxMessage, GIDTblLen: uint32(len(f.dev.addrs)), PkeyTblLen: 1, State: 4, MaxMTU: 5, ActiveMTU: f.dev.mtu, MaxVLNum: 1,
-		ActiveWidth: f.dev.rate.Width, ActiveSpeed: f.dev.rate.Speed, PhysState: 5, LinkLayer: 2, PortCapFlags: 1 << 16, // CM
+		MaxMsgSz: maxMessage, GIDTblLen: uint32(f.dev.gids()), PkeyTblLen: 1, State: s.State[0] - '0', MaxMTU: 5, ActiveMTU: f.dev.mtu, MaxVLNum: 1,
+		ActiveWidth: s.rate.Width, ActiveSpeed: s.rate.Speed, PhysState: s.PhysState[0] - '0', LinkLayer: 2, PortCapFlags: 1 << 16, // CM
 	}
 	return nil
 }

@@ -45,6 +45,9 @@ func (d *Device) serveUDP(p *handPort) {
 		if n == 0 && err != nil {
 			return
 		}
+		if d.Down() {
+			continue
+		}
 		g, wrong := udwire.Decode(buf[:n])
 		if err != nil || wrong != nil || udwire.Port(g.Dest) != p.number || udwire.Port(g.Source) != from.Port() {
 			continue
