@@ -30,7 +30,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows())
 }
 
 // verbsRows are the programs of libibverbs.

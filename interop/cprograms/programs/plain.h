@@ -28,7 +28,7 @@ static inline void open_device(void)
 	MUST(ibv_query_gid(context, 1, 0, &gid) == 0);
 }
 
-static void close_device(void) { MUST(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0); }
+static inline void close_device(void) { MUST(ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0); }
 
 static void create_with(struct end *e, struct ibv_srq *srq)
 {
@@ -45,7 +45,7 @@ static void create_with(struct end *e, struct ibv_srq *srq)
 
 static inline void create(struct end *e) { create_with(e, NULL); }
 
-static void destroy(struct end *e) { MUST(ibv_destroy_qp(e->qp) == 0 && ibv_destroy_cq(e->cq) == 0 && ibv_dereg_mr(e->mr) == 0); }
+static inline void destroy(struct end *e) { MUST(ibv_destroy_qp(e->qp) == 0 && ibv_destroy_cq(e->cq) == 0 && ibv_dereg_mr(e->mr) == 0); }
 
 static void up_to(struct end *e, const union ibv_gid *to, uint32_t qpn, struct patience p)
 {

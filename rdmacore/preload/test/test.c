@@ -1064,11 +1064,30 @@ static void test_no_tree(void)
 	CHECK(!fgets(line, sizeof line, f) && pclose(f) == 0);
 }
 
+/* Once the engine is there, it is asked for a device's files before the tree is: what it says has changed. */
+static void test_changed(void)
+{
+	char text[64] = "";
+	static const char changed[] = "/sys/class/infiniband/x/node_type", same[] = "/sys/class/infiniband/x/other";
+	CHECK(engine_is_loaded());
+	FILE *f = fopen(changed, "r");
+	CHECK(f && fgets(text, sizeof text, f) && strcmp(text, "1: CA\n") == 0);
+	fclose(f);
+	int fd = open(changed, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, text, sizeof text) == 6 && memcmp(text, "1: CA\n", 6) == 0 && (fcntl(fd, F_GETFD) & FD_CLOEXEC));
+	close(fd);
+	FAILS(open(changed, O_WRONLY | O_DIRECTORY), ENOTDIR);
+	f = fopen(same, "r");
+	CHECK(f && fgets(text, sizeof text, f) && strcmp(text, "as it is\n") == 0);
+	fclose(f);
+	FAILS(open("/sys/class/infiniband/x/failing", O_RDONLY), EIO);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		T(test_no_tree), T(test_no_engine), T(test_no_room), T(test_template), T(test_beginnings), T(test_lists_without_engine), T(test_tree), T(test_files_are_files), T(test_device),
-		T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
+		T(test_changed), T(test_duplicates), T(test_numbers), T(test_events), T(test_event_wakes), T(test_event_of_closed),
 		T(test_channel), T(test_ring), T(test_ring_threads), T(test_posts), T(test_posts_threads),
 		T(test_vfork), T(test_threads),
 	};
