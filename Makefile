@@ -128,8 +128,8 @@ published: ## have `go install` of the program, and `go get` of the collector, w
 tshark: ## have tshark decode a capture of the tap, under TLS (Debian: apt-get install tshark)
 	$(GO) test -count=1 -tags tshark -run TestWireshark ./lab/tap
 
-chaos: ## random fault plans against the model for CHAOSSECONDS (600), with the race detector
-	SOFTRNIC_CHAOS_SECONDS=$(CHAOSSECONDS) $(GO) test -race -count=1 -v -timeout=2h -run TestChaos ./lab/rnictest
+chaos: ## random fault plans, and random commands of rnic nic, against the model for CHAOSSECONDS (600), with the race detector
+	SOFTRNIC_CHAOS_SECONDS=$(CHAOSSECONDS) $(GO) test -race -count=1 -v -timeout=2h -run TestChaos ./lab/rnictest ./rdmacore/internal/uverbs
 
 interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in a QEMU guest, and update docs/interop.md
 	interop/run $(INTEROPFLAGS)
