@@ -6,7 +6,7 @@ set -eu
 mode=$1 rnic=$2
 XDG_RUNTIME_DIR=$PWD/run
 export XDG_RUNTIME_DIR
-mkdir -p -m 700 "$XDG_RUNTIME_DIR"
+mkdir -m 700 "$XDG_RUNTIME_DIR"
 program=
 trap 'kill $program 2>/dev/null && wait || :' EXIT
 
