@@ -37,7 +37,7 @@ func TestRows(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 5, lossy)
-	assert.Len(t, newerRows(), 23)
+	assert.Len(t, newerRows(), 24)
 }
 
 func TestWords(t *testing.T) {
