@@ -46,9 +46,10 @@ import (
 // DefaultCloseTimeout bounds the Closing and Terminate states.
 const DefaultCloseTimeout = 5 * time.Second
 
-// Port is what the streams of an RNIC go through, and Shape what it does to them.
 type (
-	Port  = netpoll.Port
+	// Port is what the streams of an RNIC go through.
+	Port = netpoll.Port
+	// Shape is what a Port does to them.
 	Shape = netpoll.Shape
 )
 
