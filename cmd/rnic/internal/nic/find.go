@@ -43,7 +43,7 @@ func processes() ([]process, error) {
 		}
 	}
 	if len(there) == 0 {
-		return nil, fmt.Errorf("nic: no process of this user offers its counters in %s: start one with --stats", stats.Folder())
+		return nil, fmt.Errorf("nic: no process of this user offers its counters in %s: start one with --stats, as in rnic run --stats -- PROGRAM", stats.Folder())
 	}
 	return there, nil
 }

@@ -142,7 +142,7 @@ func take(sockets []string) (all []stats.Snapshot, err error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("top: no process offers its counters in %s: start one with --stats", stats.Folder())
+		return nil, fmt.Errorf("top: no process offers its counters in %s: start one with --stats, as in rnic run --stats -- PROGRAM", stats.Folder())
 	}
 	return all, nil
 }
