@@ -89,7 +89,7 @@ func (o *offers) run(t *testing.T, end os.Signal) {
 	}
 	r = clitest.Run(t.Context(), "top")
 	assert.Equal(t, 1, r.Status)
-	assert.Contains(t, r.Stderr, "no process offers its counters")
+	assert.Contains(t, r.Stderr, "no process of this user offers its counters")
 	list, err = stats.Sockets()
 	require.NoError(t, err)
 	assert.Empty(t, list)

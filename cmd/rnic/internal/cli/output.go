@@ -79,12 +79,20 @@ const progressInterval = 100 * time.Millisecond
 
 // NewProgress draws on w if that is a terminal.
 func NewProgress(w io.Writer) *Progress {
-	if f, ok := w.(*os.File); ok {
-		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return &Progress{w: w}
-		}
+	if IsTerminal(w) {
+		return &Progress{w: w}
 	}
 	return &Progress{}
+}
+
+// IsTerminal reports whether w is a terminal.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Show draws how much is done of a total, a few times a second at most.

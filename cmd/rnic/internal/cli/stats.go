@@ -2,7 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -33,4 +35,30 @@ func (s *Stats) Serve(log *slog.Logger, nic *verbs.RNIC) (finish func(error) err
 	}
 	log.Info("counters at " + server.Path())
 	return func(err error) error { return errors.Join(err, server.Close()) }, nil
+}
+
+// Answer is what the process that offers its counters at Socket says, or why it says nothing.
+type Answer struct {
+	stats.Snapshot
+	Socket string
+	Err    error
+}
+
+// ReadStats asks the processes at some sockets, all at once: one that is stopped costs all of them one wait.
+func ReadStats(sockets []string) []Answer {
+	all := make([]Answer, len(sockets))
+	var readers sync.WaitGroup
+	for i, path := range sockets {
+		readers.Go(func() {
+			s, err := stats.Read(path)
+			all[i] = Answer{s, path, err}
+		})
+	}
+	readers.Wait()
+	return all
+}
+
+// NoStats is the error of a command that finds no process of this user.
+func NoStats(command string) error {
+	return fmt.Errorf("%s: no process of this user offers its counters in %s: start one with --stats, as in rnic run --stats -- PROGRAM", command, stats.Folder())
 }

@@ -54,6 +54,17 @@ func RunInput(ctx context.Context, stdin string, args ...string) Result {
 	return Result{status, stdout.String(), stderr.String()}
 }
 
+// Execute runs one command with its arguments, without the rest of rnic, and returns what it printed.
+func Execute(ctx context.Context, cmd *cobra.Command, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SilenceUsage = true
+	cmd.SetArgs(args)
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
+}
+
 // Server is a command that runs beside the test.
 type Server struct {
 	Addr string

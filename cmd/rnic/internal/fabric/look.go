@@ -172,7 +172,7 @@ the queue pairs of one host.`,
 				return err
 			}
 			out := cmd.OutOrStdout()
-			if count == 0 && terminal(out) {
+			if count == 0 && cli.IsTerminal(out) {
 				count = -1
 			}
 			before := take(dir)
@@ -204,23 +204,14 @@ the queue pairs of one host.`,
 	return cmd
 }
 
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
 // take is what the programs of each host say, by host.
 func take(dir string) map[string][]stats.Snapshot {
 	of := map[string][]stats.Snapshot{}
 	sockets, _ := filepath.Glob(filepath.Join(dir, "run", "*", "softrnic", "*.sock"))
-	for _, path := range sockets {
-		if s, err := stats.Read(path); err == nil { // who has just ended is left out
-			host := filepath.Base(filepath.Dir(filepath.Dir(path)))
-			of[host] = append(of[host], s)
+	for _, p := range cli.ReadStats(sockets) {
+		if p.Err == nil { // one that has just ended is left out
+			host := filepath.Base(filepath.Dir(filepath.Dir(p.Socket)))
+			of[host] = append(of[host], p.Snapshot)
 		}
 	}
 	return of

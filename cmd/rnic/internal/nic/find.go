@@ -3,9 +3,9 @@ package nic
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -13,39 +13,18 @@ import (
 	"github.com/softrnic/softrnic/stats"
 )
 
-// process is one that offers its counters, and where.
-type process struct {
-	stats.Snapshot
-	socket string
-}
-
 // processes are those of this user. One that has just ended, or does not answer, is left out.
-func processes() ([]process, error) {
+func processes() ([]cli.Answer, error) {
 	stats.Tidy()
 	sockets, err := stats.Sockets()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]process, len(sockets))
-	var readers sync.WaitGroup
-	for i, path := range sockets {
-		readers.Go(func() {
-			if s, err := stats.Read(path); err == nil {
-				all[i] = process{s, path}
-			}
-		})
+	all := slices.DeleteFunc(cli.ReadStats(sockets), func(p cli.Answer) bool { return p.Err != nil })
+	if len(all) == 0 {
+		return nil, cli.NoStats("nic")
 	}
-	readers.Wait()
-	var there []process
-	for _, p := range all {
-		if p.socket != "" {
-			there = append(there, p)
-		}
-	}
-	if len(there) == 0 {
-		return nil, fmt.Errorf("nic: no process of this user offers its counters in %s: start one with --stats, as in rnic run --stats -- PROGRAM", stats.Folder())
-	}
-	return there, nil
+	return all, nil
 }
 
 // target is what an argument NIC names: a process, a device, or both.
@@ -67,7 +46,7 @@ func parseTarget(text string) target {
 }
 
 // devices are those of p that can be told something, and that t names.
-func (t target) devices(p process) (names []string) {
+func (t target) devices(p cli.Answer) (names []string) {
 	for i := range p.RNICs {
 		port := p.RNICs[i].Port
 		if port != nil && (t.pid == 0 || t.pid == p.PID) && (t.device == "" || t.device == port.Device) {
@@ -94,7 +73,7 @@ func order(cmd *cobra.Command, names []string, c stats.Command) error {
 				n++
 				c.Device = device
 				who := fmt.Sprintf("%s[%d]/%s", cli.Printable(p.Program), p.PID, cli.Printable(device))
-				done, err := stats.Order(p.socket, c)
+				done, err := stats.Order(p.Socket, c)
 				if err != nil {
 					failed = errors.Join(failed, fmt.Errorf("nic: %s: %w", who, err))
 					continue
@@ -112,7 +91,7 @@ func order(cmd *cobra.Command, names []string, c stats.Command) error {
 }
 
 // notFound says what there is.
-func notFound(name string, all []process) error {
+func notFound(name string, all []cli.Answer) error {
 	var there []string
 	for _, p := range all {
 		for _, device := range (target{}).devices(p) {

@@ -46,7 +46,7 @@ connected to. A NIC without a device can be told nothing.`,
 }
 
 // list is what there is, by process and device.
-func list(all []process) (nics []listed) {
+func list(all []cli.Answer) (nics []listed) {
 	nics = []listed{}
 	for _, p := range all {
 		for i := range p.RNICs {

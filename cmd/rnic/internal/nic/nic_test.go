@@ -3,7 +3,6 @@
 package nic
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/stats"
@@ -21,14 +21,7 @@ import (
 )
 
 func command(t *testing.T, args ...string) (string, error) {
-	cmd := Command()
-	var out bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&out)
-	cmd.SilenceUsage = true
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	return clitest.Execute(t.Context(), Command(), args...)
 }
 
 // program is this process, with an RNIC that others can break.

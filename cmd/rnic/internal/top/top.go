@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,21 +127,15 @@ func take(sockets []string) (all []stats.Snapshot, err error) {
 			return nil, err
 		}
 	}
-	answers, errs := make([]stats.Snapshot, len(sockets)), make([]error, len(sockets))
-	var readers sync.WaitGroup
-	for i, path := range sockets { // at once: a process that is stopped costs all of them one wait
-		readers.Go(func() { answers[i], errs[i] = stats.Read(path) })
-	}
-	readers.Wait()
-	for i, err := range errs {
-		if err == nil {
-			all = append(all, answers[i])
+	for _, p := range cli.ReadStats(sockets) {
+		if p.Err == nil {
+			all = append(all, p.Snapshot)
 		} else if named {
-			return nil, err
+			return nil, p.Err
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("top: no process offers its counters in %s: start one with --stats, as in rnic run --stats -- PROGRAM", stats.Folder())
+		return nil, cli.NoStats("top")
 	}
 	return all, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/lab/rnictest"
 	"github.com/softrnic/softrnic/stats"
 	"github.com/softrnic/softrnic/verbs"
@@ -35,14 +36,7 @@ func offering(t *testing.T, path string) *stats.Server {
 }
 
 func command(t *testing.T, args ...string) (string, error) {
-	cmd := Command()
-	var out bytes.Buffer
-	cmd.SetOut(&out)
-	cmd.SetErr(&out)
-	cmd.SilenceUsage = true
-	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(t.Context())
-	return out.String(), err
+	return clitest.Execute(t.Context(), Command(), args...)
 }
 
 // TestTop finds the socket of a process, or takes the one it is given, and prints one table where there is no terminal.
