@@ -133,7 +133,12 @@ func (f *Fabric) switchLine(head []string) error {
 	if len(head) == 0 {
 		return errors.New("switch takes names, such as switch rail0 rail1")
 	}
-	for _, w := range head {
+	return f.named(head, func(name string) { f.Switches = append(f.Switches, name) })
+}
+
+// named calls add for each name that words stand for, which nothing has yet.
+func (f *Fabric) named(words []string, add func(name string)) error {
+	for _, w := range words {
 		names, err := expand(w)
 		if err != nil {
 			return err
@@ -142,10 +147,13 @@ func (f *Fabric) switchLine(head []string) error {
 			if err := f.free(name); err != nil {
 				return err
 			}
-			f.Switches = append(f.Switches, name)
+			add(name)
+			if err := f.bound(); err != nil {
+				return err
+			}
 		}
 	}
-	return f.bound()
+	return nil
 }
 
 func (f *Fabric) bound() error {
@@ -184,26 +192,13 @@ func (f *Fabric) hostLine(head, tail []string, n int) error {
 	if len(cables) > MaxNICs {
 		return fmt.Errorf("a host has %d NICs at most", MaxNICs)
 	}
-	for _, w := range head {
-		names, err := expand(w)
-		if err != nil {
-			return err
+	return f.named(head, func(name string) {
+		f.Hosts = append(f.Hosts, Host{Name: name})
+		for _, c := range cables {
+			f.plug(len(f.Hosts)-1, c.nic, c.to)
+			f.Links = append(f.Links, Link{Name: name + "." + c.nic, Ends: []End{f.last(len(f.Hosts) - 1)}, A: c.to, B: -1, line: n})
 		}
-		for _, name := range names {
-			if err := f.free(name); err != nil {
-				return err
-			}
-			f.Hosts = append(f.Hosts, Host{Name: name})
-			for _, c := range cables {
-				f.plug(len(f.Hosts)-1, c.nic, c.to)
-				f.Links = append(f.Links, Link{Name: name + "." + c.nic, Ends: []End{f.last(len(f.Hosts) - 1)}, A: c.to, B: -1, line: n})
-			}
-			if err := f.bound(); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	})
 }
 
 func (f *Fabric) realSwitches() (names []string) {
