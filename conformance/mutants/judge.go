@@ -21,12 +21,22 @@ const (
 	statusUnfit = 3 // there is no such case, or it was skipped
 )
 
-// caseTime bounds a case: many a fault makes one wait until half of it is over.
-const caseTime = 10 * time.Second
+// anyCase stands for whichever case fails first.
+const anyCase = "*"
+
+// caseTime bounds a case: many a fault makes one wait until half of it is over. Where all run it is caseTimeOfAll,
+// for some of them are long.
+const (
+	caseTime      = 10 * time.Second
+	caseTimeOfAll = 45 * time.Second
+)
 
 // judge runs one case against the RNIC that this program was built with, and says in
 // a line why it did not pass.
 func judge(ctx context.Context, name string, out io.Writer) int {
+	if name == anyCase {
+		return judgeAll(ctx, cases.All(), out)
+	}
 	for _, c := range cases.All() {
 		if c.Name != name {
 			continue
@@ -48,6 +58,30 @@ func judge(ctx context.Context, name string, out io.Writer) int {
 	}
 	fmt.Fprintf(out, "there is no case %s\n", name)
 	return statusUnfit
+}
+
+// judgeAll runs all cases until one fails, and says in a line which, and why.
+func judgeAll(ctx context.Context, all []conformance.Case, out io.Writer) int {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	var first string
+	_, err := conformance.Run(ctx, all, conformance.InProcess{}, conformance.Options{
+		Seed: 1, Timeout: caseTimeOfAll, Select: conformance.Selection{Strict: true},
+		Progress: func(_, _ int, r conformance.Result) {
+			if r.Verdict == conformance.Fail && first == "" {
+				first = r.Case + ": " + reason(r.Detail)
+				enough()
+			}
+		},
+	})
+	if first == "" && err == nil {
+		return statusPass
+	}
+	if first == "" {
+		first = err.Error()
+	}
+	fmt.Fprintln(out, first)
+	return statusFail
 }
 
 // reason is what a failure says, in a line: of testify's report the message, if there

@@ -4,12 +4,14 @@
 // itself once more with the fault in it, runs just those cases, and says which
 // were caught.
 //
-//	go run ./conformance/mutants [-run PATTERN] [-jobs N] [-v]
+//	go run ./conformance/mutants [-run PATTERN] [-faults FILE] [-jobs N] [-v]
 //
 // The mutants are the tab-separated files beside this one, a mutant a line: its
 // name, a file, text that occurs in the file exactly once, what to put in its place,
 // and the cases, with commas between; a test is "package.TestName". Where the fault breaks a
-// requirement and nothing besides, a sixth field has the requirement's key. In the texts \n
+// requirement and nothing besides, a sixth field has the requirement's key. Cases of "*" stand for
+// whichever case it is: all run until one fails. So faults that somebody has thought of without a look at the
+// cases, in a file of theirs (-faults), show what the cases miss. In the texts \n
 // is a newline, \t a tab and \\ a backslash. No file is changed: the fault is in an overlay of the build (go help
 // build, -overlay).
 //
@@ -49,6 +51,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	pattern := flags.String("run", "*", "run only those whose name, or \"file/name\", matches this shell `pattern`, or one of several with commas between")
+	faults := flags.String("faults", "", "try those of this `file`, in place of those beside the command")
 	jobs := flags.Int("jobs", runtime.NumCPU(), "how many to build at a `time`")
 	verbose := flags.Bool("v", false, "tell what each case has seen, not only the first")
 	if err := flags.Parse(args); err != nil {
@@ -59,7 +62,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "mutants:", err)
 		return 2
 	}
-	mutants, err := readAll(root + "/" + home)
+	read := func() ([]mutant, error) { return readAll(root + "/" + home) }
+	if *faults != "" {
+		read = func() ([]mutant, error) { return readFile(*faults) }
+	}
+	mutants, err := read()
 	if err == nil {
 		mutants, err = choose(mutants, *pattern)
 	}

@@ -30,7 +30,7 @@ func readAll(dir string) ([]mutant, error) {
 	}
 	var all []mutant
 	for _, f := range files {
-		part, err := read(f)
+		part, err := readFile(f)
 		if err != nil {
 			return nil, err
 		}
@@ -39,9 +39,9 @@ func readAll(dir string) ([]mutant, error) {
 	return all, nil
 }
 
-// read reads a file of mutants. Empty lines, those that begin with "#" and the
+// readFile reads a file of mutants. Empty lines, those that begin with "#" and the
 // column names are passed over.
-func read(file string) ([]mutant, error) {
+func readFile(file string) ([]mutant, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

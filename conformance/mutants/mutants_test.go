@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/conformance/cases"
 )
 
@@ -90,13 +91,13 @@ func TestParse(t *testing.T) {
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "share.tsv")
 	require.NoError(t, os.WriteFile(file, []byte("name\tfile\told text\tnew text\tcases\n\n# why\nx\tqp/x.go\ta\tb\tc\n"), 0o600))
-	part, err := read(file)
+	part, err := readFile(file)
 	require.NoError(t, err)
 	require.Len(t, part, 1)
 	assert.Equal(t, "share/x", part[0].String())
 
 	require.NoError(t, os.WriteFile(file, []byte("x\n"), 0o600))
-	_, err = read(file)
+	_, err = readFile(file)
 	require.ErrorContains(t, err, "share.tsv:1: ")
 }
 
@@ -262,6 +263,33 @@ func TestJudge(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	assert.Equal(t, statusUnfit, judge(ctx, cases.All()[0].Name, &out))
+}
+
+func TestJudgeAll(t *testing.T) {
+	some := append([]conformance.Case{}, cases.All()[:3]...)
+	var out bytes.Buffer
+	assert.Equal(t, statusPass, judgeAll(t.Context(), some, &out), out.String())
+	ran := 0
+	for i := range 100 {
+		some = append(some, conformance.Case{Name: fmt.Sprintf("9/no-%d", i), Need: conformance.NeedAPI, Run: func(ct *conformance.T) {
+			ran++
+			assert.Fail(ct, "no reason")
+		}})
+	}
+	assert.Equal(t, statusFail, judgeAll(t.Context(), some, &out))
+	assert.Equal(t, "9/no-0: no reason\n", out.String())
+	assert.Less(t, ran, 100, "the first to fail is enough")
+}
+
+func TestFaultsOfAnother(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.tsv")
+	require.NoError(t, os.WriteFile(file, []byte("x\tqp/no-such.go\ta\tb\t9/no-such\n"), 0o600))
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, 2, run(t.Context(), []string{"-faults", file, "-run", "mine/y"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), `no mutant matches "mine/y"`)
+	stderr.Reset()
+	assert.Equal(t, 2, run(t.Context(), []string{"-faults", file + "x"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "no such file")
 }
 
 func TestUsage(t *testing.T) {
