@@ -386,9 +386,10 @@ func ndAdapterClosed(t *conformance.T) {
 		"a request":    func(ctx context.Context) error { return l.GetConnectionRequest(ctx, c) },
 		"a disconnect": a.conn.NotifyDisconnect,
 	} {
-		ended := make(chan error, 1)
+		asleep, ended := &ndAsleep{Context: t.Context(), armed: make(chan struct{})}, make(chan error, 1)
 		waits[what] = ended
-		go func() { ended <- wait(t.Context()) }()
+		go func() { ended <- wait(asleep) }()
+		receive(t, asleep.armed, "nobody waits for %s", what)
 	}
 	require.NoError(t, a.adapter.Close())
 	for what, ended := range waits {
