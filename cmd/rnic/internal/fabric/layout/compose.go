@@ -78,7 +78,7 @@ func (f *Fabric) Compose(w io.Writer, name, image string) error {
 	for h := range f.Hosts {
 		host := &f.Hosts[h]
 		fmt.Fprintf(&b, "  %s:\n    image: %s\n    hostname: %s\n    init: true\n", strings.ToLower(host.Name), strconv.Quote(image), host.Name)
-		fmt.Fprintf(&b, "    cap_add: [NET_ADMIN]\n    command: [sh, -c, %s]\n", strconv.Quote(f.command(h)))
+		fmt.Fprintf(&b, "    user: \"0\"\n    cap_add: [NET_ADMIN]\n    command: [sh, -c, %s]\n", strconv.Quote(f.command(h)))
 		if len(host.NICs) == 0 {
 			fmt.Fprint(&b, "    network_mode: none\n")
 			continue
