@@ -274,10 +274,10 @@ func TestFabric(t *testing.T) {
 }
 
 // serve has rnic ping listen on a host for the rest of the test.
-func (f *fabric) serve(host, addr string) {
+func (f *fabric) serve(host, addr string, flags ...string) {
 	f.t.Helper()
 	me := self(f.t)
-	server := exec.Command(me, "fabric", "exec", "--plain", host, "--", me, "ping", "-s", "-P", "-a", addr, "-p", "7174")
+	server := exec.Command(me, append([]string{"fabric", "exec", "--plain", host, "--", me, "ping", "-s", "-P", "-a", addr, "-p", "7174"}, flags...)...)
 	said, err := server.StderrPipe()
 	require.NoError(f.t, err)
 	require.NoError(f.t, server.Start())
@@ -304,6 +304,24 @@ func (f *fabric) noPing(host, addr string) {
 	f.t.Helper()
 	over := []int{124, 128 + int(syscall.SIGTERM)} // of timeout(1), and of busybox's
 	assert.Contains(f.t, over, f.exec(host, "timeout", "0.7", self(f.t), "ping", "-c", "-a", addr, "-p", "7174", "-C", "2").Status)
+}
+
+// TestNICs: the NIC of a program that runs on a host is broken from that host, and by its name there.
+func TestNICs(t *testing.T) {
+	f := begun(t, "switch s1\nhost h1 h2: s1")
+	f.serve("h1", "10.64.1.1", "--stats")
+	f.ping("h2", "10.64.1.1")
+	do := func(args ...string) string {
+		t.Helper()
+		r := f.exec("h1", append([]string{self(t), "nic"}, args...)...)
+		require.Zero(t, r.Status, r.Stderr)
+		return r.Stdout
+	}
+	assert.Contains(t, do("ls"), "ACTIVE")
+	assert.Contains(t, do("down", "rnic0"), "/rnic0: down\n")
+	f.noPing("h2", "10.64.1.1")
+	do("up", "rnic0")
+	f.ping("h2", "10.64.1.1")
 }
 
 // TestProperties: a link is as slow as it is said to be, by whatever makes it so.
