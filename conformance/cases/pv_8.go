@@ -109,9 +109,12 @@ func (g *gate) Write(b []byte) (int, error) {
 // fullFenceBehindMessage has the LLP take a message late: it is complete when that has it,
 // and the fenced Invalidate behind it is done then and not before.
 func fullFenceBehindMessage(t *conformance.T, n *host) {
+	// More than a stream takes ahead of its connection, which would complete it; less than with the segments that are made
+	// ahead of the stream, so that the Invalidate is the next element.
+	const size = 384 << 10
 	for op := range inTurn(t, "%v", []verbs.Op{verbs.OpSend, verbs.OpWrite}) {
 		l, gone := n.idleLink(verbs.QPConfig{}), n.register(64, allRights)
-		large := n.register(1<<20, allRights) // more than a stream takes ahead of its connection
+		large := n.register(size, allRights)
 		fill(large.Bytes(), 3)
 		s, peer := aStream(t)
 		hold, release := held(t)
@@ -119,7 +122,7 @@ func fullFenceBehindMessage(t *conformance.T, n *host) {
 		s.Conn = g
 		begin(t, l.qp, *s)
 		l.peer = peer
-		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: large.SGL(0, 1<<20), Remote: theirs},
+		post(t, l.qp, verbs.Request{ID: 1, Op: op, SGL: large.SGL(0, size), Remote: theirs},
 			verbs.Request{ID: 2, Op: verbs.OpInvalidate, Invalidate: gone.STag(), Flags: verbs.LocalFence}, verbs.Request{ID: 3, Op: verbs.OpSendSE})
 		receive(t, g.begun, "nothing is written")
 		n.quiet() // others work
