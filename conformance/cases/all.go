@@ -63,6 +63,6 @@ func All() []conformance.Case {
 		// What fails part of the way, and limits.
 		failsVerbs, failsStreams, failsConnect, failsListener, failsND, failsNDConnect, failsVI,
 		// What single faults in the code have shown that nobody looked at.
-		guardsWakeups, guardsEnds, guardsWire, guardsVI, guardsND, guardsSRQ, guardsListener, guardsConnect,
+		guardsWakeups, guardsEnds, guardsWire, guardsVI, guardsND, guardsSRQ, guardsListener, guardsConnect, guardsValues,
 	)
 }

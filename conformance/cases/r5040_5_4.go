@@ -72,6 +72,10 @@ func terminateReceived(t *conformance.T) {
 		aTerminate(0x0000, nil, false), aTerminate(0x1202, nil, false), aTerminate(0x2002, nil, false),
 		aTerminate(0x1100, write, false), aTerminate(0x1203, request, false), aTerminate(0x0103, request, true),
 		aTerminate(0xEFAB, nil, false), // nobody knows it
+		// Less than M, D and R announce.
+		cutTerminate(0xE0), cutTerminate(0xC0, 0, 18, 0x41), cutTerminate(0xC0, 0, 14, 0xC1, 0x40), cutTerminate(0x80, 1), cutTerminate(0x20),
+		cutTerminate(0xE0, aTerminate(0x0103, request, true)[22:22+2+18+27]...),
+		cutTerminate(0x40, aTerminate(0x1100, write, false)[22:]...), // D without M
 	} {
 		t.Part("Terminate Message %x", u[18:])
 		v := newFaultRig(t, setup{})
@@ -94,6 +98,11 @@ func terminateReceived(t *conformance.T) {
 	q := v.finishedIn(verbs.StateError)
 	v.events(verbs.EventTerminateReceived)
 	require.EqualValues(t, 0x1202, q.Terminate.Code)
+}
+
+// cutTerminate is a Terminate Message that has those bits, and that behind them.
+func cutTerminate(bits byte, rest ...byte) []byte {
+	return untagged(lastUntagged, opTerminate, 0, 2, 1, 0, append([]byte{0x12, 0x02, bits, 0}, rest...))
 }
 
 // terminateRoom: a Terminate Message finds its place when nothing else does.

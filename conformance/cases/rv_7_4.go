@@ -226,6 +226,21 @@ func exactlyFigure18(n *host, s *probe) {
 		require.Equal(t, a, queried(t, fast).Access)
 		s.invalidate(invalidations[0], r.FastRegister.STag, invalidates)
 	}
+	const local = verbs.LocalRead | verbs.LocalWrite
+	for _, x := range []struct {
+		access verbs.Access
+		want   error
+	}{ // beyond the figure: the right to Atomics needs both local ones, and there is none besides
+		{verbs.RemoteAtomic | local, nil},
+		{verbs.RemoteAtomic | verbs.LocalRead, verbs.ErrInvalidAccess},
+		{verbs.RemoteAtomic | verbs.LocalWrite, verbs.ErrInvalidAccess},
+		{verbs.RemoteAtomic, verbs.ErrInvalidAccess},
+		{local | verbs.RemoteAtomic<<1, verbs.ErrInvalidAccess},
+		{local | 1<<7, verbs.ErrInvalidAccess},
+	} {
+		_, err := n.pd.RegisterRegion(verbs.RegionConfig{Memory: make([]byte, 8), Access: x.access, RemoteAccess: true})
+		require.ErrorIs(t, err, x.want, "Register with %#x", x.access)
+	}
 }
 
 func peerNeedsRights(n *host, s *probe) {
