@@ -27,6 +27,7 @@ var guardsConnect = []conformance.Case{
 	apiCase("7.1.2/contexts-of-a-startup", onHost(contextsOfAStartup), "R5044-7.1.2-M7"),
 	apiCase("7.1.2/connect-refused-closes", onHost(connectRefusedCloses), "R5044-7.1.2-M7"),
 	apiCase("6.2.2.2/close-by-default", closeByDefault, "RV-6.2.2.2-M5", "RV-6.2.5-M22"),
+	apiCase("7.1.2/end-beside-the-reply", onHost(endBesideReply), "R5044-7.1.2-M7"),
 	apiCase("9.1/depths-of-a-listener", onHost(depthsOfListener), "R6581-9.1-M8"),
 	apiCase("7.1.2/time-for-a-startup", onHost(timeForStartup), "R5044-7.1.2-M2", "R5044-7.1.2-M5"),
 	apiCase("7.1.2/who-is-connected", onHost(whoIsConnected), "R5044-7.1.2-M2"),
@@ -139,6 +140,48 @@ func contextsOfAStartup(t *conformance.T, n *host) {
 	require.NoError(t, l.Shutdown(shuts))
 	require.ErrorAs(t, receive(t, waits, "what waited for Accept is not rejected"), new(*cm.RejectedError))
 	require.Zero(t, shuts.watches.Load(), "the context of Shutdown")
+}
+
+// lastReadConn ends a context when the last octet of a Reply has come, and hands that on behind the deadline that comes
+// of it.
+type lastReadConn struct {
+	net.Conn
+	left int // octets of the Reply
+	stop context.CancelFunc
+	past chan struct{} // closed by the first deadline
+	once sync.Once
+}
+
+func (c *lastReadConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.left -= n; n > 0 && c.left == 0 {
+		c.stop()
+		<-c.past
+	}
+	return n, err
+}
+
+func (c *lastReadConn) SetDeadline(d time.Time) error {
+	err := c.Conn.SetDeadline(d)
+	c.once.Do(func() { close(c.past) })
+	return err
+}
+
+// endBesideReply has the context end as the last octet of a rejecting Reply comes: the connection is the program's again,
+// and nothing of the context is left on it.
+func endBesideReply(t *conformance.T, n *host) {
+	far, near := tcpPair(t)
+	reply := startup{Reply: true, CRC: true, Reject: true, Rev: 2, PrivateData: []byte("no")}.octets()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	c := &lastReadConn{Conn: near, left: len(reply), stop: stop, past: make(chan struct{})}
+	require.NoError(t, second(far.Write(append(reply, "text"...))))
+	require.ErrorAs(t, second(cm.Connect(ctx, c, n.qp, cm.Config{})), new(*cm.RejectedError))
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	text := make([]byte, 4)
+	require.NoError(t, second(io.ReadFull(near, text)), "the program's own reading")
+	require.Equal(t, "text", string(text))
+	require.NoError(t, second(near.Write(text)), "the program's own writing")
 }
 
 // connectRefusedCloses connects over a connection of the program's with settings that cannot be: it is closed.

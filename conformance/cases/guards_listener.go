@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"runtime"
 	"syscall"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/conformance"
+	"github.com/softrnic/softrnic/internal/admission"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	"github.com/softrnic/softrnic/vipl"
 )
@@ -21,6 +23,8 @@ import (
 var guardsListener = []conformance.Case{
 	apiCase("6.4.1/reset-for-others", resetForOthers, "R5042-6.4.1-M1"),
 	apiCase("4.1/vi-listener-fails", viListenerFails, "VA-4.1-S1"),
+	apiCase("6.4.1/places-and-sources", placesAndSources, "R5042-6.4.1-M1"),
+	apiCase("6.4.1/evicted-at-work", evictedAtWork, "R5042-6.4.1-M1"),
 	apiCase("7.1.2/shutdown-beside-a-silent-peer", shutdownBesideSilent, "R5044-7.1.2-M7"),
 }
 
@@ -148,4 +152,108 @@ func viListenerFails(t *conformance.T) {
 	h := newVIHost(t, vipl.Config{Listener: nl})
 	server := h.address("server")
 	dies(nl, vipl.ErrResource, func(ctx context.Context) error { return second(h.nic.ConnectWait(ctx, server)) })
+}
+
+// connFrom is a connection that says that it comes from there.
+type connFrom struct {
+	net.Conn
+	from net.Addr
+}
+
+func (c connFrom) RemoteAddr() net.Addr { return c.from }
+
+// sourcesListener gives connections from where the case says.
+type sourcesListener struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l *sourcesListener) Accept() (net.Conn, error) {
+	if c, ok := <-l.conns; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (l *sourcesListener) Close() error {
+	close(l.conns)
+	return l.Listener.Close()
+}
+
+func newSources(t *conformance.T) *sourcesListener {
+	return &sourcesListener{must(net.Listen("tcp", "127.0.0.1:0"))(t), make(chan net.Conn)}
+}
+
+// comes has a connection come from there.
+func (l *sourcesListener) comes(t *conformance.T, from net.Addr) {
+	near, far := net.Pipe()
+	t.Cleanup(func() { _, _ = near.Close(), far.Close() })
+	l.conns <- connFrom{near, from}
+}
+
+// placesAndSources has connections come from hosts of IPv4 and IPv6, and from nowhere: an IPv4 address is a source,
+// however it is written, and so are the addresses of an IPv6 /64, and all that have no address. Closing, the listener
+// tells of none of them.
+func placesAndSources(t *conformance.T) {
+	given, told := newSources(t), make(chan error, 16)
+	l := cm.NewListener(given, cm.ListenConfig{Timeout: hour, OnStartupError: func(_ net.Addr, err error) { told <- err }})
+	t.Cleanup(func() { _ = l.Close() })
+	places := 0
+	for _, source := range [][]string{
+		{"192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1"}, {"192.0.2.2"},
+		{"2001:db8::1", "2001:db8::2", "2001:db8::ffff:ffff:ffff:ffff"}, {"2001:db8:0:1::1"},
+		{"fe80::1%a", "fe80::1%b", "fe80::2"},
+	} {
+		for i, at := range source {
+			given.comes(t, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(at), uint16(1000+i))))
+			places++
+		}
+	}
+	given.comes(t, nil)
+	given.comes(t, &net.UnixAddr{Name: "here", Net: "unix"})
+	comesToHold(t, places+2, "admission listener: place")
+	require.Equal(t, 6, t.Held()["admission listener: source"])
+	require.NoError(t, l.Close())
+	require.Empty(t, told, "it has closed: nothing failed")
+}
+
+// evictedAtWork has a connection go for another while it is being served: its context has ended, it finds no place in
+// the backlog, and has none to give back. So has the context of each that was served.
+func evictedAtWork(t *conformance.T) {
+	given, failed := newSources(t), make(chan error, 4)
+	served, goOn, over := make(chan *admission.Startup, 4), make(chan struct{}), make(chan error, 4)
+	l := admission.New(given, admission.Config{
+		Package: "there", MaxStartups: 1, Backlog: 2, Failed: func(_ net.Addr, err error) { failed <- err },
+		Serve: func(s *admission.Startup) error {
+			served <- s
+			select {
+			case <-s.Context().Done():
+			case <-goOn:
+			}
+			err := s.Queue()
+			over <- err
+			return err
+		},
+	})
+	t.Cleanup(func() { _ = l.Close() })
+	from := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7}
+	given.comes(t, from)
+	first := receive(t, served, "it is not served")
+	given.comes(t, from)
+	second := receive(t, served, "it is not served")
+	require.ErrorIs(t, receive(t, over, "it is served on"), admission.ErrCrowded, "Queue")
+	err := receive(t, failed, "the program is not told")
+	require.ErrorIs(t, err, admission.ErrCrowded)
+	require.ErrorContains(t, err, "there: connection from 192.0.2.1:7: ")
+	require.ErrorIs(t, context.Cause(first.Context()), admission.ErrCrowded)
+	require.False(t, first.Leave(), "it has no place any more")
+	require.Equal(t, 1, l.Held())
+	close(goOn)
+	require.NoError(t, receive(t, over, "it is served on"), "Queue")
+	eventually(t, func() bool { return second.Context().Err() != nil }, "what was served has no context")
+	require.Equal(t, 1, l.Held(), "in the backlog")
+	require.True(t, second.Leave())
+	require.False(t, second.Leave())
+	require.Zero(t, l.Held())
+	require.Empty(t, failed)
 }
