@@ -2,6 +2,11 @@ package cases
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +22,8 @@ import (
 var guardsEnds = []conformance.Case{
 	apiCase("9.4.1/calls-of-a-cleared-handler", onHost(callsOfAClearedHandler), "RV-9.4.1-M3"),
 	apiCase("6.2.5/failure-while-closing", failureWhileClosing, "RV-6.2.5-M12", "RV-6.2.5-M15"),
+	apiCase("6.2.5/closes-behind-what-was-sent", onHost(closesBehindSent), "RV-6.2.5-M12"),
+	apiCase("6.2.2.4/reset-told-to-the-writer", onHost(resetToldToWriter), "RV-6.2.2.4-M4"),
 	apiCase("2.2.2.2.2/vi-ends-while-it-tells", viEndsWhileItTells, "VT-2.2.2.2.2-M1"),
 }
 
@@ -118,5 +125,82 @@ func viEndsWhileItTells(t *conformance.T) {
 		require.NoError(t, receive(t, posted, "the program has been told, and a post goes on"))
 		receive(t, e.Done(), "the program has been told, and there is no end")
 		_ = p.conn.Close()
+	}
+}
+
+// gatedConn is a connection, no socket, that takes nothing before it may, and ends in an error then if it is given one.
+type gatedConn struct {
+	net.Conn
+	writes chan struct{} // closed when somebody writes
+	gate   chan error    // closed: go on
+	once   sync.Once
+}
+
+func newGated(c net.Conn) *gatedConn {
+	return &gatedConn{Conn: c, writes: make(chan struct{}), gate: make(chan error, 1)}
+}
+
+func (c *gatedConn) Write(b []byte) (int, error) {
+	c.once.Do(func() { close(c.writes) })
+	if err := <-c.gate; err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *gatedConn) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
+
+// closesBehindSent closes a queue pair when the connection, which is no socket, has not taken what was sent: the end comes
+// behind that.
+func closesBehindSent(t *conformance.T, n *host) {
+	l := n.idleLink(verbs.QPConfig{})
+	far, near := tcpPair(t)
+	c := newGated(near)
+	release := sync.OnceFunc(func() { close(c.gate) })
+	t.Cleanup(release)
+	l.joinOver(far, verbs.StreamConfig{Conn: c, CRC: true})
+	post(t, l.qp, l.aSend(1))
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess))
+	receive(t, c.writes, "nobody writes")
+	l.modify(verbs.StateClosing)
+	eventually(t, func() bool { return stateWithin("netpoll.(*pump).halfClose") == "sync.Cond.Wait" }, "the close waits for what was sent")
+	release()
+	l.expect(aSend(1, l.mr.Bytes()[:4]))
+	l.finished()
+	l.closesTo(verbs.StateIdle)
+}
+
+// endingConn is a gatedConn of which a read finds an end while a write is under way.
+type endingConn struct{ *gatedConn }
+
+func (c endingConn) Read([]byte) (int, error) {
+	<-c.writes
+	return 0, io.EOF
+}
+
+// resetToldToWriter has a system tell a write under way that a connection was reset, and the read beside it of an end: it
+// was no close. Where the write is told nothing, it was one.
+func resetToldToWriter(t *conformance.T, n *host) {
+	for reset := range inTurn(t, "reset: %v", []bool{true, false}) {
+		l := n.idleLink(verbs.QPConfig{CloseTimeout: shortly})
+		_, near := tcpPair(t)
+		c := newGated(near)
+		release := sync.OnceFunc(func() { close(c.gate) })
+		t.Cleanup(release)
+		begin(t, l.qp, verbs.StreamConfig{Conn: endingConn{c}, Role: asInitiator, CRC: true})
+		post(t, l.qp, l.aSend(1))
+		receive(t, c.writes, "nobody writes")
+		if !reset {
+			eventually(t, func() bool { return l.qp.State() != verbs.StateRTS }, "a close of the peer's beside a write that goes on")
+			release()
+			receive(t, l.qp.Done(), "the stream goes on")
+			continue
+		}
+		for i := 0; i < 50 && l.qp.State() == verbs.StateRTS; i++ { // time enough to take it for a close
+			time.Sleep(time.Millisecond)
+		}
+		c.gate <- syscall.ECONNRESET
+		ends(t, l.qp, verbs.StateError)
+		l.raised(verbs.EventLLPReset)
 	}
 }

@@ -154,6 +154,12 @@ func viListenerFails(t *conformance.T) {
 	dies(nl, vipl.ErrResource, func(ctx context.Context) error { return second(h.nic.ConnectWait(ctx, server)) })
 }
 
+// addrText is an address in those words.
+type addrText string
+
+func (addrText) Network() string  { return "tcp" }
+func (a addrText) String() string { return string(a) }
+
 // connFrom is a connection that says that it comes from there.
 type connFrom struct {
 	net.Conn
@@ -205,7 +211,7 @@ func placesAndSources(t *conformance.T) {
 		{"fe80::1%a", "fe80::1%b", "fe80::2"},
 	} {
 		for i, at := range source {
-			given.comes(t, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(at), uint16(1000+i))))
+			given.comes(t, addrText(netip.AddrPortFrom(netip.MustParseAddr(at), uint16(1000+i)).String()))
 			places++
 		}
 	}

@@ -73,7 +73,8 @@ func terminateReceived(t *conformance.T) {
 		aTerminate(0x1100, write, false), aTerminate(0x1203, request, false), aTerminate(0x0103, request, true),
 		aTerminate(0xEFAB, nil, false), // nobody knows it
 		// Less than M, D and R announce.
-		cutTerminate(0xE0), cutTerminate(0xC0, 0, 18, 0x41), cutTerminate(0xC0, 0, 14, 0xC1, 0x40), cutTerminate(0x80, 1), cutTerminate(0x20),
+		cutTerminate(0xE0), cutTerminate(0x80, 1), cutTerminate(0x20),
+		cutTerminate(0xC0, append([]byte{0, 18, 0x41}, make([]byte, 16)...)...), cutTerminate(0xC0, append([]byte{0, 14, 0xC1}, make([]byte, 12)...)...),
 		cutTerminate(0xE0, aTerminate(0x0103, request, true)[22:22+2+18+27]...),
 		cutTerminate(0x40, aTerminate(0x1100, write, false)[22:]...), // D without M
 	} {
