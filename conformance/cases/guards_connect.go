@@ -127,7 +127,7 @@ func contextsOfAStartup(t *conformance.T, n *host) {
 			conn := must(req.Accept(accepts, n.newQP(verbs.QPConfig{}), cm.Config{}))(t)
 			require.Zero(t, accepts.watches.Load(), "the context of Accept")
 			closes := watch()
-			require.NoError(t, conn.CloseContext(closes))
+			_ = conn.CloseContext(closes) // a bad close, if the first FPDU is under way
 			require.Zero(t, closes.watches.Load(), "the context of CloseContext")
 		}
 		receive(t, dialled, "Connect does not end")

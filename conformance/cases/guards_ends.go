@@ -179,7 +179,8 @@ func (c endingConn) Read([]byte) (int, error) {
 }
 
 // resetToldToWriter has a system tell a write under way that a connection was reset, and the read beside it of an end: it
-// was no close. Where the write is told nothing, it was one.
+// was no close. Where the write is told nothing for a second, it was one. Of a round that has taken as long nothing
+// is said.
 func resetToldToWriter(t *conformance.T, n *host) {
 	for reset := range inTurn(t, "reset: %v", []bool{true, false}) {
 		l := n.idleLink(verbs.QPConfig{CloseTimeout: shortly})
@@ -188,6 +189,7 @@ func resetToldToWriter(t *conformance.T, n *host) {
 		release := sync.OnceFunc(func() { close(c.gate) })
 		t.Cleanup(release)
 		begin(t, l.qp, verbs.StreamConfig{Conn: endingConn{c}, Role: asInitiator, CRC: true})
+		at := time.Now()
 		post(t, l.qp, l.aSend(1))
 		receive(t, c.writes, "nobody writes")
 		if !reset {
@@ -196,11 +198,14 @@ func resetToldToWriter(t *conformance.T, n *host) {
 			receive(t, l.qp.Done(), "the stream goes on")
 			continue
 		}
-		for i := 0; i < 50 && l.qp.State() == verbs.StateRTS; i++ { // time enough to take it for a close
+		for time.Since(at) < shortly && l.qp.State() == verbs.StateRTS { // time enough to take it for a close
 			time.Sleep(time.Millisecond)
 		}
 		c.gate <- syscall.ECONNRESET
-		ends(t, l.qp, verbs.StateError)
-		l.raised(verbs.EventLLPReset)
+		receive(t, l.qp.Done(), "the stream goes on")
+		if e := l.events.next(); time.Since(at) < time.Second {
+			require.Equal(t, verbs.Event{ID: verbs.EventLLPReset, QP: l.id}, bare(e))
+			require.Equal(t, verbs.StateError, l.qp.State())
+		}
 	}
 }
