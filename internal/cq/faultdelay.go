@@ -16,11 +16,11 @@ type Faults struct {
 
 // late are completions that a fault plan keeps back, in order: they have their places in the ring, but no poll finds them.
 type late struct {
-	list  []kept // guarded by the queue's mu, as below
+	list  []hidden // guarded by the queue's mu, as below
 	timer *time.Timer
 }
 
-type kept struct {
+type hidden struct {
 	e   Entry
 	due time.Time
 }
@@ -29,11 +29,12 @@ type kept struct {
 func (q *Queue) pushFaulty(list []Entry) (n int) {
 	for i := range list {
 		d, full := q.faults.Of(list[i].Completion)
-		if q.keep(&list[i], d, full) {
+		kept, room := q.keep(&list[i], d, full)
+		if kept {
 			n++
 			continue
 		}
-		if q.push(list[i:i+1], full) == 0 {
+		if q.push(list[i:i+1], full || !room) == 0 {
 			return n
 		}
 		n++
@@ -41,23 +42,25 @@ func (q *Queue) pushFaulty(list []Entry) (n int) {
 	return n
 }
 
-// keep keeps e back for d at least, and behind those that are kept back. It reports false if nothing delays it, or there is no room.
-func (q *Queue) keep(e *Entry, d time.Duration, full bool) bool {
+// keep keeps e back for d at least, and behind those that are kept back. kept is false if nothing delays it, or there is no
+// room, which those that are kept back take too.
+func (q *Queue) keep(e *Entry, d time.Duration, full bool) (kept, room bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := &q.late
-	if full || q.failed || q.closed || d == 0 && len(l.list) == 0 || q.count+len(l.list) >= len(q.ring) {
-		return false
+	room = q.count+len(l.list) < len(q.ring)
+	if full || q.failed || q.closed || d == 0 && len(l.list) == 0 || !room {
+		return false, room
 	}
 	due := time.Now().Add(d)
 	if n := len(l.list); n > 0 && l.list[n-1].due.After(due) {
 		due = l.list[n-1].due
 	}
-	l.list = append(l.list, kept{*e, due})
+	l.list = append(l.list, hidden{*e, due})
 	if l.timer == nil {
 		l.timer = time.AfterFunc(d, q.show)
 	}
-	return true
+	return true, true
 }
 
 // show adds those whose time has come. Their room was kept for them, unless Resize took it: then it is an overflow.
