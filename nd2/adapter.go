@@ -81,6 +81,7 @@ func (a *Adapter) count(tell inventory.Tell) {
 	tell(len(a.cqs), "completion queue")
 	tell(len(a.srqs), "shared receive queue")
 	tell(len(a.listeners), "listener")
+	tell(len(a.regions), "region")
 }
 
 func (a *Adapter) prepare() (err error) {
@@ -133,6 +134,7 @@ func (a *Adapter) Close() error {
 	a.mu.Lock()
 	cqs, srqs := a.cqs, a.srqs
 	a.cqs, a.srqs = nil, nil
+	clear(a.regions) // gone with the RNIC
 	a.mu.Unlock()
 	for _, s := range srqs {
 		s.fail(ErrDeviceRemoved)

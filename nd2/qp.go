@@ -106,6 +106,9 @@ func (q *QueuePair) count(tell inventory.Tell) {
 	if q.after != nil {
 		tell(1, "queue pair of verbs in which Receives are canceled")
 	}
+	if !q.gone && !q.lost { // a window that has found no successor stays
+		tell(len(q.bound.list()), "bound window")
+	}
 }
 
 // maxReadSge is how many entries the list of a Read may have.
