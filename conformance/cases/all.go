@@ -63,6 +63,8 @@ func All() []conformance.Case {
 		// What fails part of the way, and limits.
 		failsVerbs, failsStreams, failsConnect, failsListener, failsND, failsNDConnect, failsVI,
 		// What single faults in the code have shown that nobody looked at.
-		guardsWakeups, guardsEnds, guardsWire, guardsVI, guardsND, guardsSRQ, guardsListener, guardsConnect, guardsValues,
+		guardsWakeups, guardsEnds, guardsWire, guardsVI, guardsND, guardsSRQ, guardsListener, guardsConnect,
+		guardsValues, guardsContexts, guardsVIConnect, guardsVIMemory, guardsVIPort, guardsKept, guardsParts,
+		guardsVerbs, guardsMemory,
 	)
 }

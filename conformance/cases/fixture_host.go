@@ -370,6 +370,7 @@ const (
 	asInitiator = mpa.Initiator
 	asResponder = mpa.Responder
 	rtrWrite    = mpa.RTRWrite
+	rtrRead     = mpa.RTRRead
 )
 
 // side is one of asInitiator and asResponder.

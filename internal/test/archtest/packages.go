@@ -253,7 +253,7 @@ var packages = []group{
 		},
 		{
 			"conformance/cases", "the cases",
-			"cm conformance conformance/uppertester github.com/stretchr/testify golang.org/x/sync internal/admission internal/verbsinternal internal/vitcp internal/vitcp/endpoint internal/vitcp/segment lab/fault mpa nd2 stag verbs vipl wr",
+			"cm conformance conformance/uppertester github.com/stretchr/testify golang.org/x/sync internal/admission internal/cq internal/verbsinternal internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment lab/fault mpa nd2 srq stag verbs vipl wr",
 		},
 		{
 			"conformance/mutants", "known faults, each put into the product to see a case fail",

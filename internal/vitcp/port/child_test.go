@@ -196,7 +196,7 @@ func TestStopped(t *testing.T) {
 	require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
 	_, err := syscall.Wait4(a.Process.Pid, nil, syscall.WUNTRACED, nil) // until it stands still
 	require.NoError(t, err)
-	_, err = newPorts(50*1e6).Open(t.Context(), at, Config{})
+	_, err = NewPorts(50*1e6).Open(t.Context(), at, Config{})
 	require.ErrorIs(t, err, ErrStill)
 	require.NoError(t, a.Process.Signal(syscall.SIGCONT))
 	open(t, process(), at)

@@ -126,7 +126,7 @@ func TestHostileOther(t *testing.T) {
 // there, or is asked again.
 func TestOtherEnds(t *testing.T) {
 	at := unused(t)
-	ps := newPorts(20 * time.Millisecond) // for one that does not go on
+	ps := NewPorts(20 * time.Millisecond) // for one that does not go on
 	owner := open(t, ps, at)
 	member := open(t, process(), at)
 	connects(t, member, "before")

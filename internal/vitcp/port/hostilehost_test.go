@@ -88,7 +88,7 @@ func TestHostileHost(t *testing.T) {
 			ledger := leakcheck.Open(t)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := newPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
+				_, err := NewPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
 				ended <- err
 			}()
 			met := h.meet()
@@ -116,7 +116,7 @@ func TestHostileHost(t *testing.T) {
 		ledger := leakcheck.Open(t)
 		ended := make(chan error, 1)
 		go func() {
-			u, err := newPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
+			u, err := NewPorts(200*time.Millisecond).Open(t.Context(), h.at, Config{})
 			if err == nil {
 				u.Close()
 			}
@@ -132,7 +132,7 @@ func TestHostileHost(t *testing.T) {
 		h := newHostile(t)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := newPorts(100*time.Millisecond).Open(t.Context(), h.at, Config{})
+			_, err := NewPorts(100*time.Millisecond).Open(t.Context(), h.at, Config{})
 			ended <- err
 			h.close()
 		}()
@@ -162,7 +162,7 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 		return ended
 	}
 	t.Run("silence", func(t *testing.T) {
-		h, ps := newHostile(t), newPorts(time.Hour)
+		h, ps := newHostile(t), NewPorts(time.Hour)
 		ledger := leakcheck.Open(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		brief := attempt(ctx, ps, h.at)

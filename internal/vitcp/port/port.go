@@ -61,11 +61,12 @@ type Ports struct {
 	all []*shared // guarded by mu
 }
 
-// newPorts is for a process; a test may have several.
-func newPorts(patience time.Duration) *Ports { return &Ports{patience: patience} }
+// NewPorts is for a process: that one has, for a program, and one of several that a test plays. patience is how long another
+// process is waited for, for each answer, and to take a port that it has left.
+func NewPorts(patience time.Duration) *Ports { return &Ports{patience: patience} }
 
 // here is this process's.
-var here = newPorts(5 * time.Second)
+var here = NewPorts(5 * time.Second)
 
 // Open opens a port at an address of this host, of which :: stands for all. 0 is any free port, for this process
 // alone; any other one is shared with the processes of this user that have it, at the same address or at all. Errors:

@@ -54,7 +54,7 @@ func unused(t *testing.T) netip.AddrPort {
 }
 
 // process is one of several that a test plays.
-func process() *Ports { return newPorts(long) }
+func process() *Ports { return NewPorts(long) }
 
 // open opens a port of a process, and closes it in the end.
 func open(t *testing.T, ps *Ports, at netip.AddrPort) *Use {
