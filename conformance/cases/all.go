@@ -64,7 +64,7 @@ func All() []conformance.Case {
 		failsVerbs, failsStreams, failsConnect, failsListener, failsND, failsNDConnect, failsVI,
 		// What single faults in the code have shown that nobody looked at.
 		guardsWakeups, guardsEnds, guardsWire, guardsVI, guardsND, guardsSRQ, guardsListener, guardsConnect,
-		guardsValues, guardsContexts, guardsVIConnect, guardsVIMemory, guardsVIPort, guardsKept, guardsParts,
-		guardsVerbs, guardsMemory,
+		guardsValues, guardsContexts, guardsVIConnect, guardsVIMemory, guardsVIPort, guardsKept, guardsParts, guardsCQ,
+		guardsVerbs, guardsRequests, guardsMemory,
 	)
 }
