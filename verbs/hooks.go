@@ -33,5 +33,9 @@ func init() {
 	verbsinternal.WaitsForReceive = func(q verbsinternal.QP) (uint32, bool) { return q.(*QP).q.WaitsForReceive() }
 	verbsinternal.TellNotReady = func(q verbsinternal.QP, msn uint32) { q.(*QP).q.TellNotReady(msn) }
 	verbsinternal.Unbind = func(w verbsinternal.MW) { w.(*MW).unbind() }
+	verbsinternal.HeardOf = func(q verbsinternal.QP, ask bool) (verbsinternal.Heard, bool) {
+		h, ok := q.(*QP).q.Heard(ask)
+		return verbsinternal.Heard(h), ok
+	}
 	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }
 }

@@ -18,6 +18,8 @@ type Conn struct {
 	port     *Port       // what it goes through, or nil
 	left     atomic.Bool // the group, and so the port
 	shaped   shaped
+	asks     atomic.Bool      // TCP asks the peer: see Heard
+	unmute   func(fd uintptr) // has TCP be as it was before mute; guarded by Port.mu
 }
 
 // link is what carries the octets of a Conn: a socket (tcp_linux.go), or a net.Conn with two goroutines (pump.go).

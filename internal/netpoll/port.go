@@ -9,7 +9,8 @@ import (
 
 // Shape is what a Port does to the streams that go through it. The zero value is nothing.
 type Shape struct {
-	// Down lets nothing through, in either direction. TCP below goes on, so that nothing is lost.
+	// Down lets nothing through, in either direction. What comes for a TCP connection on Linux is dropped before TCP sees it, so that
+	// the peer hears nothing either: its TCP sends it again, and nothing is lost.
 	Down bool
 	// Rate bounds all streams together, each way, in octets a second; 0: it does not.
 	Rate int64
@@ -72,9 +73,10 @@ func (p *Port) Set(to Shape) int {
 		p.shape.Store(&shape{Shape: to, begun: time.Now()})
 	}
 	for c := range p.conns {
-		if to.Loss != was.Loss {
-			lose(c, to.Loss)
+		if to.loss() != was.loss() {
+			lose(c, to.loss())
 		}
+		c.mute(to.Down)
 		if to.Down {
 			c.sock.stop(In | Out)
 		} else {
@@ -92,18 +94,31 @@ func (p *Port) add(c *Conn) {
 	}
 	p.conns[c] = struct{}{}
 	s := p.Shape()
-	if s.Loss > 0 {
-		lose(c, s.Loss)
+	if s.loss() > 0 {
+		lose(c, s.loss())
 	}
+	c.mute(s.Down)
 	if s.Down {
 		c.sock.stop(In | Out)
 	}
+}
+
+// loss is which part of the packets TCP does not see.
+func (s Shape) loss() float64 {
+	if s.Down {
+		return 1
+	}
+	return s.Loss
 }
 
 func (p *Port) remove(c *Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
+	if p.Shape().Down {
+		lose(c, 0) // its close goes through
+		c.mute(false)
+	}
 }
 
 // let lets c go on in a direction, unless the port is down by now, or c has left.

@@ -1,11 +1,14 @@
 package netpoll
 
 import (
+	"io"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/softrnic/softrnic/internal/tcpsock"
 )
 
 // through is a stream over TCP that goes through p, and its peer.
@@ -77,4 +80,38 @@ func TestDownIsNoWork(t *testing.T) {
 	n, err := e.conn.TryWrite([][]byte{{1}}, 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
+}
+
+// TestDownIsSilent: the peer's TCP hears nothing of a port that is down, not even probes of TCP's own, and all that was sent comes when it
+// is up again; the close of a stream goes through.
+func TestDownIsSilent(t *testing.T) {
+	var p Port
+	e, peer := through(t, &p)
+	raw, err := peer.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	heard := func() (h tcpsock.Heard) {
+		require.NoError(t, raw.Control(func(fd uintptr) { h, _ = tcpsock.HeardOf(fd) }))
+		return h
+	}
+	_, _ = e.conn.Heard(true)
+	p.Set(Shape{Down: true})
+	before := heard().Answers
+	_, err = peer.Write([]byte("x"))
+	require.NoError(t, err)
+	time.Sleep(1500 * time.Millisecond) // e's own TCP would ask by now
+	h := heard()
+	require.True(t, h.Owes)
+	require.Positive(t, h.Tries)
+	require.Equal(t, before, h.Answers)
+	require.Zero(t, e.got.Load())
+	p.Set(Shape{})
+	require.Eventually(t, func() bool { return e.got.Load() == 1 && !heard().Owes }, patience, time.Millisecond)
+	p.Set(Shape{Down: true})
+	_, err = peer.Write([]byte("y"))
+	require.NoError(t, err)
+	require.NoError(t, e.conn.Close())
+	require.NoError(t, peer.SetReadDeadline(time.Now().Add(patience)))
+	_, err = peer.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.Eventually(t, func() bool { return !heard().Owes || heard() == tcpsock.Heard{} }, patience, time.Millisecond)
 }

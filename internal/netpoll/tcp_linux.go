@@ -137,7 +137,11 @@ func (t *tcp) awaitWrite(try func() bool) error {
 	return t.raw.Write(func(uintptr) bool { return try() })
 }
 
-func (t *tcp) SyscallConn() (syscall.RawConn, error) { return t.raw, nil }
+func (t *tcp) SyscallConn() (syscall.RawConn, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.raw, nil
+}
 
 func (t *tcp) Close() error {
 	t.mu.Lock()

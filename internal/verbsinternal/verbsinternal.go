@@ -82,6 +82,13 @@ type Link struct {
 	Loss  float64
 }
 
+// Heard is what TCP knows of a peer: tcpsock.Heard.
+type Heard struct {
+	Owes    bool // something is not acknowledged
+	Tries   int  // since anything has come that acknowledges
+	Answers uint64
+}
+
 // For package fault: see fault.Provoke, fault.SetLink.
 var (
 	// SetLink has the streams of the RNIC fare so from now on.
@@ -139,6 +146,9 @@ var (
 	// Unbind makes w invalid, if it is bound, whatever has posted its Bind: a program of InfiniBand's binds a window of
 	// type 1 anew, and destroys queue pairs that have windows. When it returns nothing is placed or read through w.
 	Unbind func(w MW)
+	// HeardOf is what TCP knows of the peer of q. With ask TCP asks it, each second in which nothing else is to be acknowledged, from
+	// here on; without, as seldom as at first. ok is false of a queue pair without a stream, and where the system tells nothing.
+	HeardOf func(q QP, ask bool) (h Heard, ok bool)
 	// Drive receives what has arrived for the queue pairs whose receives complete in c, and reports whether there was
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.

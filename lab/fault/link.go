@@ -14,7 +14,8 @@ import (
 // Link is the state of an RNIC's port. The zero value is up, and as fast as it goes.
 type Link struct {
 	// Down lets nothing through, in either direction, of streams that there are and that begin. Nothing is lost: what has been
-	// sent waits, and goes on when the port is up. Nor does a stream end by it; the peer sees silence.
+	// sent waits, and goes on when the port is up; over TCP on Linux, which hears nothing either, after twice the time at most. Nor
+	// does a stream end by it; the peer sees silence.
 	Down bool
 	// Rate bounds all streams together, each way, in octets a second, from LeastRate on; 0: it does not.
 	Rate int64

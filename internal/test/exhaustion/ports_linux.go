@@ -16,8 +16,9 @@ import (
 // to give away; a connection to server has each. Where no network can be made, the test is skipped.
 func Ports(t *testing.T, f func(server string)) {
 	t.Helper()
-	if os.Getenv(childEnv) == t.Name() {
-		if err := fewPorts(); err != nil {
+	Alone(t, func() {
+		const ports = "/proc/sys/net/ipv4/ip_local_port_range"
+		if err := os.WriteFile(ports, []byte("40000 40001"), 0); err != nil {
 			t.Skip("networks of a process are not to be had:", err)
 		}
 		server, err := net.Listen("tcp", "127.0.0.1:7000")
@@ -33,6 +34,18 @@ func Ports(t *testing.T, f func(server string)) {
 			t.Cleanup(func() { _ = c.Close() })
 		}
 		f(server.Addr().String())
+	})
+}
+
+// Alone runs f, which is all of the test t, in a process in a network of its own, which has a loopback. Where no network can be made, the
+// test is skipped.
+func Alone(t *testing.T, f func()) {
+	t.Helper()
+	if os.Getenv(childEnv) == t.Name() {
+		if err := Loopback(true); err != nil {
+			t.Skip("networks of a process are not to be had:", err)
+		}
+		f()
 		return
 	}
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
@@ -49,21 +62,21 @@ func Ports(t *testing.T, f func(server string)) {
 	again(t, attr)
 }
 
-// fewPorts has the loopback up, and the ports 40000 and 40001.
-func fewPorts() error {
+// Loopback has the loopback of a network that is Alone's be up, or down: then nothing comes through it any more.
+func Loopback(up bool) error {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	lo, err := unix.NewIfreq("lo")
 	if err == nil {
-		lo.SetUint16(unix.IFF_UP)
+		if up {
+			lo.SetUint16(unix.IFF_UP)
+		}
 		err = unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
 	}
-	const ports = "/proc/sys/net/ipv4/ip_local_port_range"
-	err = errors.Join(err, unix.Close(s), os.WriteFile(ports, []byte("40000 40001"), 0))
-	if err != nil {
-		return fmt.Errorf("a loopback with two ports: %w", err)
+	if err = errors.Join(err, unix.Close(s)); err != nil {
+		return fmt.Errorf("a loopback: %w", err)
 	}
 	return nil
 }

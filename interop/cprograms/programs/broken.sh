@@ -8,7 +8,7 @@ XDG_RUNTIME_DIR=$PWD/run
 export XDG_RUNTIME_DIR
 mkdir -m 700 "$XDG_RUNTIME_DIR"
 program=
-trap 'kill $program 2>/dev/null && wait || :' EXIT
+trap 'kill $program 2>/dev/null || :; wait' EXIT # one may have ended by itself
 
 # until COMMAND...: waits until it succeeds. The row has a limit.
 until_() {

@@ -56,6 +56,14 @@ func (q *QP) patience(least time.Duration) (limit time.Duration, ok bool) {
 	return max(least, limit), ok
 }
 
+// leastTime is what requests wait in any case.
+func (h *byHand) leastTime() time.Duration {
+	if h.least != 0 {
+		return h.least
+	}
+	return leastPatience
+}
+
 // ackTime is the time of the attributes.
 func ackTime(a *uabi.ModifyQP) (limit time.Duration, ok bool) {
 	const mostTimeout, mostRetries = 31, 7
@@ -70,11 +78,7 @@ func (q *QP) tried() {
 	if l == nil || !q.trying.CompareAndSwap(l, nil) {
 		return
 	}
-	least := l.dev.hand.least
-	if least == 0 {
-		least = leastPatience
-	}
-	limit, ok := q.patience(least)
+	limit, ok := q.patience(l.dev.hand.leastTime())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil || l.close != nil {

@@ -80,7 +80,8 @@ type Device struct {
 	waits  waitTimes
 	said   sync.Map // causes that were reported
 
-	adapter adapter
+	adapter  adapter
+	silences silences
 
 	counted *inventory.Object
 
@@ -198,6 +199,7 @@ func (d *Device) Close() error {
 		f.Close()
 	}
 	d.adapter.end()
+	d.silences.end()
 	d.counted.Close()
 	return d.rnic.Close()
 }

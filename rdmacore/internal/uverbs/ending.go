@@ -24,7 +24,7 @@ type ending struct {
 	parting bool      // DESTROY has come
 	last    bool      // QP_LAST_WQE_REACHED was told
 	unready bool      // the peer had no receive as often as the program allows
-	stalled bool      // the port was down for longer than the program allows
+	stalled bool      // the port, or the peer's, was down for longer than the program allows
 	held    []uabi.WC // receives that flushed
 }
 
@@ -146,7 +146,7 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		return len(wcs)
 	}
 	announced := q.announced() // the event, which is on its way, releases what is held
-	if sends && !announced && !e.told && !e.blamed {
+	if sends && !announced && !e.blamed && (!e.told || e.stalled) {
 		e.blamed, wcs[0].Status = true, uabi.WCRetryExcErr
 	}
 	q.mu.Unlock()
@@ -165,7 +165,7 @@ func (q *QP) gone() bool {
 		return true
 	case !q.discreet() && !q.announced():
 		return false
-	case q.ending.told || q.ending.closed || s == verbs.StateClosing:
+	case q.ending.told || q.ending.closed || q.ending.stalled || s == verbs.StateClosing:
 		return true
 	default:
 		return q.announced() && (s == verbs.StateTerminate || s == verbs.StateError)

@@ -4,7 +4,6 @@ package uverbs
 
 import (
 	"context"
-	"net/netip"
 	"syscall"
 	"testing"
 	"time"
@@ -126,26 +125,30 @@ func byHandPair(t *testing.T, c Config, timeout uint8) (a, b *side) {
 func byHandOf(t *testing.T, p *program, timeout uint8) (a, b *side) {
 	t.Helper()
 	a, b = newSide(p, allRights), newSide(p, allRights)
-	gid := netip.AddrFrom4([4]byte{127, 0, 0, 1}).As16()
-	for _, s := range []struct{ me, peer *side }{{a, b}, {b, a}} {
-		modify := func(m uabi.ModifyQP) {
-			m.QPHandle = s.me.qp.QPHandle
-			m.AttrMask |= uabi.QPState
-			must[uabi.None](p, uabi.CmdModifyQP, &m)
-		}
-		modify(uabi.ModifyQP{QPState: uabi.QPSInit, AttrMask: uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags, PortNum: 1, QPAccessFlags: allRights})
-		m := uabi.ModifyQP{
-			QPState: uabi.QPSRTR, AttrMask: uabi.QPAV | uabi.QPPathMTU | uabi.QPDestQPN | uabi.QPRQPSN | uabi.QPMaxDestRdAtomic | uabi.QPMinRNRTimer,
-			PathMTU: 5, DestQPNum: s.peer.qp.QPN,
-		}
-		m.Dest.IsGlobal, m.Dest.PortNum, m.Dest.DGID = 1, 1, gid
-		modify(m)
-		modify(uabi.ModifyQP{
-			QPState: uabi.QPSRTS, AttrMask: uabi.QPTimeout | uabi.QPRetryCnt | uabi.QPRNRRetry | uabi.QPSQPSN | uabi.QPMaxQPRdAtomic,
-			Timeout: timeout, RetryCnt: 1, RNRRetry: 7,
-		})
-	}
+	handed(a, b, timeout)
+	handed(b, a, timeout)
 	return a, b
+}
+
+// handed brings the queue pair of s up by hand, with that of the peer, at its device's address.
+func handed(s, peer *side, timeout uint8) {
+	s.t.Helper()
+	modify := func(m uabi.ModifyQP) {
+		m.QPHandle = s.qp.QPHandle
+		m.AttrMask |= uabi.QPState
+		must[uabi.None](s.program, uabi.CmdModifyQP, &m)
+	}
+	modify(uabi.ModifyQP{QPState: uabi.QPSInit, AttrMask: uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags, PortNum: 1, QPAccessFlags: allRights})
+	m := uabi.ModifyQP{
+		QPState: uabi.QPSRTR, AttrMask: uabi.QPAV | uabi.QPPathMTU | uabi.QPDestQPN | uabi.QPRQPSN | uabi.QPMaxDestRdAtomic | uabi.QPMinRNRTimer,
+		PathMTU: 5, DestQPNum: peer.qp.QPN,
+	}
+	m.Dest.IsGlobal, m.Dest.PortNum, m.Dest.DGID = 1, 1, peer.dev.config.Addr.As16()
+	modify(m)
+	modify(uabi.ModifyQP{
+		QPState: uabi.QPSRTS, AttrMask: uabi.QPTimeout | uabi.QPRetryCnt | uabi.QPRNRRetry | uabi.QPSQPSN | uabi.QPMaxQPRdAtomic,
+		Timeout: timeout, RetryCnt: 1, RNRRetry: 7,
+	})
 }
 
 // TestStalled: what waits for longer than the attributes say ends with RETRY_EXC_ERR, and not before; what waits for nothing stays.

@@ -89,6 +89,9 @@ func (q *QP) Take(c Connection) error {
 		return refuse(syscall.EINVAL, "queue pair %#x has a connection already", q.qpn)
 	}
 	q.taken = c
+	if q.discreet() {
+		q.file.dev.watchSilent()
+	}
 	return nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/internal/verbsinternal"
-	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -25,7 +24,7 @@ const (
 func (d *Device) watchStalled() (stop func()) {
 	over := make(chan struct{})
 	go func() {
-		since := map[*QP]time.Time{}
+		since := map[*QP]stall{}
 		look := time.NewTicker(stalledLook)
 		defer look.Stop()
 		for {
@@ -40,31 +39,45 @@ func (d *Device) watchStalled() (stop func()) {
 	return sync.OnceFunc(func() { close(over) })
 }
 
-// endStalled is one look. since has when each queue pair was first found to wait.
-func (d *Device) endStalled(since map[*QP]time.Time, now time.Time) {
+// stall is since when a queue pair waits, and how long it may.
+type stall struct {
+	since time.Time
+	limit time.Duration
+}
+
+// endStalled is one look. since has when each queue pair was first found to wait, of another request for another time anew.
+func (d *Device) endStalled(since map[*QP]stall, now time.Time) {
 	d.qpns.Range(func(_, v any) bool {
 		q := v.(*QP)
 		limit, waits := q.stalled()
 		switch first, known := since[q]; {
 		case !waits:
 			delete(since, q)
-		case !known:
-			since[q] = now
-		case now.Sub(first) >= limit:
+		case !known || first.limit != limit:
+			since[q] = stall{now, limit}
+		case now.Sub(first.since) >= limit:
 			delete(since, q)
 			d.Report("stalled", "queue pair %#x has failed: the port of %s is down for longer than its connection waits", q.qpn, d.Name())
-			q.mu.Lock()
-			q.ending.stalled = q.discreet()
-			q.mu.Unlock()
-			q.abort()
+			q.giveUp()
 		}
 		return true
 	})
 }
 
+// giveUp ends a queue pair whose requests have waited for too long.
+func (q *QP) giveUp() {
+	q.mu.Lock()
+	q.ending.stalled = q.discreet()
+	q.mu.Unlock()
+	q.abort()
+}
+
+// connected reports whether the queue pair has a stream, in RTS.
+func (q *QP) connected() bool { return q.ud == nil && q.qp.State() == verbs.StateRTS }
+
 // stalled reports whether the queue pair waits for something while the port is down, and how long it may.
 func (q *QP) stalled() (limit time.Duration, waits bool) {
-	if q.ud != nil || q.qp.State() != verbs.StateRTS {
+	if !q.connected() {
 		return 0, false
 	}
 	q.mu.Lock()
@@ -72,11 +85,11 @@ func (q *QP) stalled() (limit time.Duration, waits bool) {
 	if q.taken == nil || !q.discreet() { // iWARP: TCP's, which asks the peer
 		return stalledTime, true
 	}
-	if send, _ := verbsinternal.Room(q.qp); send >= q.sendDepth {
-		return 0, false
+	limit, waits = q.answerTime()
+	if q.outstanding() {
+		return limit, waits
 	}
-	if q.attr.AttrMask&uabi.QPTimeout == 0 {
-		return stalledTime, true
-	}
-	return ackTime(&q.attr)
+	// What has completed as sent and is not acknowledged would wait on an adapter. TCP acknowledges late, so that it may have come.
+	h, _ := verbsinternal.HeardOf(q.qp, false)
+	return max(limit, q.file.dev.hand.leastTime()), waits && h.Owes
 }
