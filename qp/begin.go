@@ -56,6 +56,9 @@ func (r *receiver) init(s *session) {
 	r.targets = r.cfg.STags.Resolver(s.user, wr.RemoteWrite)
 	r.answers = r.cfg.STags.Resolver(s.user, wr.LocalWrite)
 	r.single = runtime.GOMAXPROCS(0) == 1
+	if l := s.q.lossy; l != nil {
+		r.loss = &loss{Lossy: l}
+	}
 	r.in.Deframer = s.stream.Deframer()
 	r.send, r.read, r.answer = ddp.NewInbound(), ddp.NewInbound(), ddp.NewInbound()
 }

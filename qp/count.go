@@ -56,6 +56,7 @@ type inCount struct {
 	invalidates uint64
 	waits       uint64 // messages that found no receive
 	waited      uint32 // MSN of the last of them
+	dropped     uint64 // messages, of an unreliable queue pair
 }
 
 // waitsFor counts a message of that MSN, once: the same one may find none again.

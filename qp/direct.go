@@ -16,7 +16,7 @@ const directAhead = 256
 func (r *receiver) divert() {
 	in := &r.in
 	part, size := in.Begun()
-	if least := r.tuning.Direct; least < 0 || size-len(part) < least {
+	if least := r.tuning.Direct; least < 0 || size-len(part) < least || r.loss != nil { // what is dropped has no place
 		return
 	}
 	seg, code := ddp.Parse(part)

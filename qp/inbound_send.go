@@ -191,7 +191,7 @@ func (r *receiver) openRecv(op rdmap.Opcode, whole bool) (f streamFault, wait bo
 // stream end for an empty S-RQ (RV-6.3.5-O2), and does not ask for it: it does not for what
 // others hold.
 func (r *receiver) waits() bool {
-	return r.cfg.GracefulReceive || r.cfg.SRQ != nil && r.cfg.SRQ.HeldByOthers(r)
+	return r.loss == nil && (r.cfg.GracefulReceive || r.cfg.SRQ != nil && r.cfg.SRQ.HeldByOthers(r))
 }
 
 // takeReceive takes a receive, if there is one. whole says that all of the message is here.

@@ -54,7 +54,7 @@ func (t *transmitter) probe() {
 	t.mu.Lock()
 	t.probeOnce()
 	t.mu.Unlock()
-	if t.more.Load() { // a poster has found the side taken
+	if t.more.Load() || t.llp.mute.Load() { // a poster has found the side taken; or nothing is left for the socket
 		t.tryTransmit()
 	}
 }

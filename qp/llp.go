@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/softrnic/softrnic/internal/netpoll"
@@ -28,7 +29,10 @@ const (
 //
 // One goroutine at a time reads and one writes: the holders of the session's rx.mu
 // and tx.mu.
-type llp struct{ conn *netpoll.Conn }
+type llp struct {
+	conn *netpoll.Conn
+	mute atomic.Bool // of an unreliable queue pair: what is written goes nowhere
+}
 
 func (l *llp) init(c net.Conn, wear func(work string)) (err error) {
 	l.conn, err = netpoll.Own(c, wear)
@@ -43,6 +47,12 @@ func (l *llp) write(b *batch) (total int, out outcome) {
 		if octets < b.Size() {
 			held.Release()
 			return total, ioRevoked
+		}
+		if l.mute.Load() {
+			held.Release()
+			n := b.Size() - b.Sent()
+			b.Advance(n)
+			return total + n, ioDone
 		}
 		n, err := l.conn.TryWrite(b.Next(), octets-b.Sent())
 		held.Release()

@@ -270,7 +270,7 @@ func (t *transmitter) holdsBack(n int, octets uint64) bool {
 
 // posted sends what was posted, now or soon.
 func (t *transmitter) posted(n int, octets uint64) {
-	if t.holdsBack(n, octets) {
+	if !t.llp.mute.Load() && t.holdsBack(n, octets) {
 		return
 	}
 	c := &t.batching

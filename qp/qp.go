@@ -15,7 +15,7 @@
 //	keepalive.go
 //	receive.go inbound_send.go      wire in: from a segment to a completion
 //	place.go intake.go direct.go
-//	graceful.go
+//	graceful.go lossy.go
 //	llp*.go                         the stream
 //	cause.go teardown.go            the ends, and what is seen of them
 //	llpstream.go
@@ -133,6 +133,7 @@ type QP struct {
 
 	rights    rights
 	readiness Readiness
+	lossy     *Lossy  // of an unreliable one; does not change once there is a stream
 	rqLimit   rqLimit // disarmed by the receive side, else changed with mu held
 
 	// state is written with mu and both postMu held, so that a post sees one

@@ -44,8 +44,12 @@ func (r *receiver) drive() bool {
 		runtime.Gosched()
 	}
 	defer r.mu.Unlock()
-	if r.s.stopping.Load() {
+	if r.s.stopping.Load() || r.mute() {
 		return false
+	}
+	if r.loss != nil && r.loss.stalled.Swap(false) {
+		r.fail(faultStalled)
+		return true
 	}
 	if r.in.kept == nil && !r.ended {
 		if r.early || r.in.aside.octets > 0 {
@@ -80,13 +84,16 @@ func (r *receiver) received(n int, out outcome) outcome {
 		}
 		r.peerClosed()
 	case ioReset:
-		r.s.fail(faultLLPReset)
+		r.fail(faultLLPReset)
 	case ioAgain:
 		r.in.rest()
 	case ioRevoked:
 		r.failRevoked()
 	default:
-		r.s.fail(faultLLPLost)
+		r.fail(faultLLPLost)
+	}
+	if r.mute() {
+		r.in.drop()
 	}
 	return out
 }
@@ -112,10 +119,10 @@ func (r *receiver) deliver() {
 	}
 	r.in.aside.past = false
 	process := step(r.s.q.state.load(), trigSegment).Actions&actProcess != 0
-	for process && !r.s.stopping.Load() {
+	for process && !r.s.stopping.Load() && !r.mute() {
 		ulpdu, ok, err := r.in.Next()
 		if err != nil {
-			r.s.halt(cause{fault: framingFault(err)})
+			r.fail(framingFault(err))
 			break
 		}
 		if !ok {
@@ -168,10 +175,10 @@ func (s *session) openGate() {
 // told only when the transmit side rests, so finish decides.
 func (r *receiver) peerClosed() {
 	if r.in.Buffered() > 0 { // within an FPDU
-		r.s.fail(faultLLPLost)
+		r.fail(faultLLPLost)
 		return
 	}
-	r.s.fail(faultPeerClosed)
+	r.fail(faultPeerClosed)
 }
 
 func framingFault(err error) streamFault {
@@ -191,6 +198,13 @@ func (r *receiver) end(c cause) {
 	}
 }
 
+// fail ends the session for what the receive side has met, and no segment has brought.
+func (r *receiver) fail(f streamFault) {
+	if c := (cause{fault: f}); !r.outlives(&c) {
+		r.s.halt(c)
+	}
+}
+
 // segment handles what Next has returned, and ends the session for what is wrong
 // with it. It reports false if that has to wait for a receive.
 func (r *receiver) segment(ulpdu []byte) bool { return r.handle(r.in.parse(ulpdu)) }
@@ -199,7 +213,9 @@ func (r *receiver) segment(ulpdu []byte) bool { return r.handle(r.in.parse(ulpdu
 func (r *receiver) handle(seg ddp.Segment, code ddp.Code) bool {
 	f, wait := r.process(seg, code)
 	if f != noFault {
-		r.end(r.cause(f, seg))
+		if c := r.cause(f, seg); !r.outlives(&c) {
+			r.end(c)
+		}
 	}
 	return !wait
 }
@@ -241,6 +257,9 @@ func (r *receiver) process(seg ddp.Segment, code ddp.Code) (f streamFault, wait 
 	}
 	if r.cfg.Trace != nil && !r.shown {
 		r.s.q.traceSegment(wr.RecordReceived, seg, seg.Size())
+	}
+	if r.loss != nil {
+		return r.handOnLossy(op, seg), false
 	}
 	f, wait = r.handOn(op, seg)
 	r.shown = wait

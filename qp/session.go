@@ -110,6 +110,7 @@ type receiver struct {
 	answers stag.Resolver // of RDMA Read Responses with Config.ReadIntoLocal
 	readGot uint32        // octets placed of the oldest outbound RDMA Read
 
+	loss  *loss // of an unreliable queue pair; else nil
 	count inCount
 	final atomic.Pointer[finalIn] // finish's, which has the side for good
 

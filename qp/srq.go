@@ -28,7 +28,14 @@ func (r *receiver) PartialReceive() uint64 { return r.filling.Load() }
 func (r *receiver) Holds() { r.filling.Store(uint64(r.send.MSN())<<32 + 1) }
 
 // Stalled implements srq.Stream.
-func (r *receiver) Stalled() { r.s.fail(faultStalled) }
+func (r *receiver) Stalled() {
+	if r.loss != nil {
+		r.loss.stalled.Store(true)
+		r.Wake()
+		return
+	}
+	r.s.fail(faultStalled)
+}
 
 // noteFilling, for a queue pair with an S-RQ, takes down how far the message in progress is, behind every read. The
 // caller owns the receive side.

@@ -72,6 +72,7 @@ func (s *session) stats(q *wr.QPStats, out *outCount, in *inCount) {
 	q.FastRegisters += out.fastRegisters
 	q.Invalidates += out.invalidates + in.invalidates
 	q.ReceiveWaits += in.waits
+	q.Dropped += in.dropped
 	reads, irrq := s.reads.stats(), s.irrq.stats()
 	q.OutReads = wr.Depth{Now: reads.Now, Most: max(q.OutReads.Most, reads.Most)}
 	q.InReads = wr.Depth{Now: irrq.Now, Most: max(q.InReads.Most, irrq.Most)}

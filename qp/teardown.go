@@ -190,6 +190,11 @@ func (e *ending) spoilt() bool {
 // close closes this half of the stream; a connection that has no halves is closed
 // with that.
 func (e *ending) close() {
+	if e.llp.mute.Load() { // nobody is there
+		_ = e.llp.conn.Close()
+		e.closed = true
+		return
+	}
 	has, err := e.llp.conn.HalfClose()
 	e.half = has && err == nil
 	switch {

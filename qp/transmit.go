@@ -55,7 +55,7 @@ func (t *transmitter) measure() {
 // tryTransmit sends what there is to send, or leaves that to the owner of the side.
 func (t *transmitter) tryTransmit() {
 	for rounds := 0; t.tryOwn(); rounds++ {
-		if rounds == maxRounds { // for others, which keep posting
+		if rounds == maxRounds && !t.llp.mute.Load() { // for others, which keep posting
 			t.mu.Unlock()
 			t.handOver()
 			return
@@ -63,11 +63,11 @@ func (t *transmitter) tryTransmit() {
 		left := t.pump(inlineBudget)
 		t.mu.Unlock()
 		t.rested()
-		if left {
+		if left && !t.llp.mute.Load() {
 			t.handOver()
 			return
 		}
-		if !t.more.Load() { // a poster may have found the side taken just before Unlock
+		if !left && !t.more.Load() { // a poster may have found the side taken just before Unlock
 			return
 		}
 	}
@@ -155,9 +155,9 @@ func (t *transmitter) pump(budget int) (left bool) {
 		case ioRevoked:
 			t.revoked()
 		case ioReset:
-			t.s.fail(faultLLPReset)
+			t.broke(faultLLPReset)
 		default:
-			t.s.fail(faultLLPLost)
+			t.broke(faultLLPLost)
 		}
 		if budget -= n; budget <= 0 {
 			return true

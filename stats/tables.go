@@ -37,6 +37,7 @@ var QPCounters = []Counter[verbs.QPStats]{
 	{Name: "in_reads", Gauge: true, Help: "RDMA Reads and Atomics of the peer that wait for their answer, bounded by IRD", One: func(s *verbs.QPStats) uint64 { return s.InReads.Now }},
 	{Name: "in_reads_max", Gauge: true, Help: "the most there have been", One: func(s *verbs.QPStats) uint64 { return s.InReads.Most }},
 	{Name: "out_of_buffer", Linux: "mlx5", Help: "messages that waited for a receive: GracefulReceive, or others hold the S-RQ's", One: func(s *verbs.QPStats) uint64 { return s.ReceiveWaits }},
+	{Name: "dropped", Help: "messages that an unreliable connection (UC) had no place for", One: func(s *verbs.QPStats) uint64 { return s.Dropped }},
 	{Name: "crc_errors", Help: "FPDUs whose CRC was wrong", One: func(s *verbs.QPStats) uint64 { return s.CRCErrors }},
 	{Name: "connects", Help: "streams begun as Initiator", One: func(s *verbs.QPStats) uint64 { return s.Connects }},
 	{Name: "accepts", Help: "streams begun as Responder", One: func(s *verbs.QPStats) uint64 { return s.Accepts }},

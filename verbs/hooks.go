@@ -29,6 +29,9 @@ func init() {
 	verbsinternal.OnReadiness = func(q verbsinternal.QP, waits, notReady func(msn uint32), arrived func()) {
 		q.(*QP).q.SetReadiness(qp.Readiness{Waits: waits, NotReady: notReady, Arrived: arrived})
 	}
+	verbsinternal.Unreliable = func(q verbsinternal.QP, dropped func(why func() *wr.Reason), mute func(why *wr.Reason), ofWrite func(data uint64) bool) {
+		q.(*QP).q.SetLossy(&qp.Lossy{Dropped: dropped, Mute: mute, OfWrite: ofWrite})
+	}
 	verbsinternal.PlaceSends = func(q verbsinternal.QP, on bool) { q.(*QP).q.PlaceSends(on) }
 	verbsinternal.WaitsForReceive = func(q verbsinternal.QP) (uint32, bool) { return q.(*QP).q.WaitsForReceive() }
 	verbsinternal.TellNotReady = func(q verbsinternal.QP, msn uint32) { q.(*QP).q.TellNotReady(msn) }

@@ -103,6 +103,8 @@ type QPStats struct {
 	// ReceiveWaits is how often a message found no receive, and its stream waited for one
 	// (GracefulReceive, or messages of other streams hold those of the S-RQ). Without that the stream ends: see Ends.
 	ReceiveWaits uint64
+	// Dropped are messages of the peer that had no place, of unreliable connections of C programs; any other stream ends.
+	Dropped uint64
 	// CRCErrors are FPDUs whose CRC was wrong; each ends its stream.
 	CRCErrors uint64
 	// Connects and Accepts are streams begun, as Initiator and as Responder of the MPA startup.
@@ -124,7 +126,7 @@ func (s *QPStats) Add(t *QPStats) {
 		{&s.OutOctets, &t.OutOctets}, {&s.InOctets, &t.InOctets},
 		{&s.SendsPosted, &t.SendsPosted}, {&s.RecvsPosted, &t.RecvsPosted},
 		{&s.Binds, &t.Binds}, {&s.FastRegisters, &t.FastRegisters}, {&s.Invalidates, &t.Invalidates},
-		{&s.ReceiveWaits, &t.ReceiveWaits}, {&s.CRCErrors, &t.CRCErrors},
+		{&s.ReceiveWaits, &t.ReceiveWaits}, {&s.Dropped, &t.Dropped}, {&s.CRCErrors, &t.CRCErrors},
 		{&s.Connects, &t.Connects}, {&s.Accepts, &t.Accepts},
 		{&s.OutResets, &t.OutResets}, {&s.InResets, &t.InResets},
 	} {

@@ -135,6 +135,11 @@ var (
 	// verb. waits hears of a message that begins to wait for a receive, by its MSN; notReady of what the peer says with
 	// TellNotReady of a Send that is not known to be placed; arrived of the first message of a stream that is not empty.
 	OnReadiness func(q QP, waits, notReady func(msn uint32), arrived func())
+	// Unreliable makes a queue pair without a stream one of an unreliable connection (qp/lossy.go, decision 0043). The functions are
+	// called with the receive side held: they may not block, and call no verb. dropped hears of each message of the peer's that has no
+	// place, and may have the reason made meanwhile; mute, once a stream, of the peer's end, nil for a close in good order; ofWrite is
+	// asked whether Immediate Data is the end of an RDMA Write with Immediate Data.
+	Unreliable func(q QP, dropped func(why func() *wr.Reason), mute func(why *wr.Reason), ofWrite func(data uint64) bool)
 	// PlaceSends has Sends that are posted from here on complete when the peer has placed them, as QPConfig.PlacedWrites has RDMA
 	// Writes, and where it does.
 	PlaceSends func(q QP, on bool)
