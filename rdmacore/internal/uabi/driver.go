@@ -38,8 +38,10 @@ const (
 	QPAttrSendOps     = 1 << 6
 	QPExSend          = 1 << 2
 	QPExSendWithImm   = 1 << 3
-	QPExKnown         = 1<<10 - 1 // to IBV_QP_EX_WITH_SEND_WITH_INV
-	ParentKnown       = 3         // allocators, and a context for them
+	// QPExReadAndAtomics are the operations with an answer.
+	QPExReadAndAtomics = 7 << 4
+	QPExKnown          = 1<<10 - 1 // to IBV_QP_EX_WITH_SEND_WITH_INV
+	ParentKnown        = 3         // allocators, and a context for them
 )
 
 // SendWhole is a flag of the first of several send requests: all are posted, or none. The kernel's flags end long before.

@@ -98,6 +98,9 @@ func (c *call) queuePair(num uint32, p *uabi.ConnParam) (*uverbs.QP, *uverbs.Dev
 	if qp.UD() {
 		return nil, nil, refuse(syscall.EINVAL, "queue pair %#x is for datagrams", p.QPNum)
 	}
+	if qp.UC() {
+		return nil, nil, refuse(syscall.EINVAL, "queue pair %#x is of an unreliable connection (UC), which is brought up by hand", p.QPNum)
+	}
 	if s := qp.Verbs().State(); s != verbs.StateIdle {
 		return nil, nil, refuse(syscall.EINVAL, "queue pair %#x is in %v", p.QPNum, s)
 	}

@@ -126,8 +126,8 @@ func kindOf(why *verbs.Reason) string {
 // reportRequestFault is reportFailure for a request at fault, of which a completion has told.
 func (d *Device) reportRequestFault(q *QP, c *verbs.Completion) {
 	var why *verbs.Reason
-	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) {
-		return
+	if err := c.Err(); c.Status == verbs.StatusFlushed || !errors.As(err, &why) || q.uc != nil && c.Op == verbs.OpRecv && q.qp.State() == verbs.StateRTS {
+		return // of UC a receive that was taken for what was dropped
 	}
 	d.Report(kindOf(why), "queue pair %#x has failed: %s: %s", q.qpn, text(c.Status.String()), words(why.WithoutQP(), "lkey"))
 	if d.config.Trace != nil {

@@ -21,8 +21,9 @@ type attributes struct{ needed, allowed uint32 }
 type way struct{ from, to uint8 }
 
 var (
-	anyTime = uint32(uabi.QPCurState | uabi.QPAccessFlags | uabi.QPAltPath | uabi.QPPathMigState | uabi.QPMinRNRTimer)
-	waysRC  = map[way]attributes{
+	anyTime   = uint32(uabi.QPCurState | uabi.QPAccessFlags | uabi.QPAltPath | uabi.QPPathMigState | uabi.QPMinRNRTimer)
+	anyTimeUC = anyTime &^ uabi.QPMinRNRTimer
+	waysRC    = map[way]attributes{
 		{uabi.QPSReset, uabi.QPSInit}: {uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags, 0},
 		{uabi.QPSInit, uabi.QPSInit}:  {0, uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags},
 		{uabi.QPSInit, uabi.QPSRTR}: {
@@ -36,6 +37,18 @@ var (
 		{uabi.QPSSQD, uabi.QPSSQD}: {0, anyTime&^uabi.QPCurState | uabi.QPPort | uabi.QPAV | uabi.QPTimeout | uabi.QPRetryCnt | uabi.QPRNRRetry |
 			uabi.QPMaxQPRdAtomic | uabi.QPMaxDestRdAtomic | uabi.QPPkeyIndex},
 		{uabi.QPSSQE, uabi.QPSRTS}: {0, uabi.QPCurState | uabi.QPAccessFlags | uabi.QPMinRNRTimer},
+	}
+	// UC has no acknowledgements, and so no times, retries and Reads.
+	waysUC = map[way]attributes{
+		{uabi.QPSReset, uabi.QPSInit}: {uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags, 0},
+		{uabi.QPSInit, uabi.QPSInit}:  {0, uabi.QPPkeyIndex | uabi.QPPort | uabi.QPAccessFlags},
+		{uabi.QPSInit, uabi.QPSRTR}:   {uabi.QPAV | uabi.QPPathMTU | uabi.QPDestQPN | uabi.QPRQPSN, uabi.QPAltPath | uabi.QPAccessFlags | uabi.QPPkeyIndex},
+		{uabi.QPSRTR, uabi.QPSRTS}:    {uabi.QPSQPSN, anyTimeUC},
+		{uabi.QPSRTS, uabi.QPSRTS}:    {0, anyTimeUC},
+		{uabi.QPSRTS, uabi.QPSSQD}:    {0, uabi.QPEnSQDAsyncNotify},
+		{uabi.QPSSQD, uabi.QPSRTS}:    {0, anyTimeUC},
+		{uabi.QPSSQD, uabi.QPSSQD}:    {0, anyTimeUC&^uabi.QPCurState | uabi.QPAV | uabi.QPPkeyIndex},
+		{uabi.QPSSQE, uabi.QPSRTS}:    {0, uabi.QPCurState | uabi.QPAccessFlags},
 	}
 	waysUD = map[way]attributes{
 		{uabi.QPSReset, uabi.QPSInit}: {uabi.QPPkeyIndex | uabi.QPPort | uabi.QPQkey, 0},
@@ -66,6 +79,17 @@ func attrs(mask uint32) string {
 	return strings.Join(names, ", ")
 }
 
+// ways are those of the queue pair's type.
+func (q *QP) ways() map[way]attributes {
+	switch {
+	case q.ud != nil:
+		return waysUD
+	case q.uc != nil:
+		return waysUC
+	}
+	return waysRC
+}
+
 // wrongAttributes is what an adapter refuses of m, of a queue pair in a state; nil for nothing.
 func (q *QP) wrongAttributes(m *uabi.ModifyQP, now uint8) error {
 	mask := m.AttrMask
@@ -73,11 +97,7 @@ func (q *QP) wrongAttributes(m *uabi.ModifyQP, now uint8) error {
 	if mask&uabi.QPState != 0 {
 		to = m.QPState
 	}
-	ways := waysRC
-	if q.ud != nil {
-		ways = waysUD
-	}
-	a := ways[way{now, to}] // of RESET and ERR, to which all lead, none
+	a := q.ways()[way{now, to}] // of RESET and ERR, to which all lead, none
 	if lacks := a.needed &^ mask; lacks != 0 {
 		return refuse(syscall.EINVAL, "from %s to %s an adapter needs %s too", stateName(now), stateName(to), attrs(lacks))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // link brings one queue pair up by hand, and sees its end.
@@ -92,7 +93,7 @@ func (d *Device) begin(l *link) error {
 	o.link = l
 	h.early -= len(o.early)
 	for _, r := range o.early {
-		if _, src, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
+		if _, src, _, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
 			l.request <- r
 		} else {
 			refuseAll([]*cm.Request{r}, l.stranger(r, src))
@@ -110,6 +111,10 @@ func (l *link) run(self bool) {
 		l.qp.tried()
 	}
 	done, err := l.connect(self)
+	if err != nil && l.qp.uc != nil && errors.Is(context.Cause(l.ctx), errPatience) {
+		l.say()
+		done, err = l.toNobody()
+	}
 	l.qp.trying.Store(nil)
 	l.settled()
 	close(l.up)
@@ -145,6 +150,9 @@ func (l *link) refuse() {
 // attempt dials, or accepts the peer's Request.
 func (l *link) attempt() (<-chan struct{}, error) {
 	cfg := cm.Config{IRD: maxReads, NoCRC: !l.dev.config.CRC, Extensions: true, Timeout: attemptTime}
+	if l.qp.uc != nil {
+		cfg.IRD = verbs.None
+	}
 	var conn *cm.Conn
 	err := l.dev.AwaitUp(l.ctx)
 	if err != nil {
@@ -166,7 +174,7 @@ func (l *link) attempt() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a, err := l.qp.qp.Query(); err == nil && l.dev.config.RoCE && !a.PlacedWrites && l.dev.config.Trace != nil {
+	if a, err := l.qp.qp.Query(); err == nil && l.dev.config.RoCE && l.qp.uc == nil && !a.PlacedWrites && l.dev.config.Trace != nil {
 		l.dev.config.Trace(fmt.Sprintf("uverbs queue pair %#x: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", l.qp.qpn))
 	}
 	l.closes(func() { _ = conn.Close() })
@@ -183,7 +191,7 @@ func (l *link) again(r *cm.Request) {
 }
 
 func (l *link) dial(cfg cm.Config) (*cm.Conn, error) {
-	cfg.PrivateData = handData(l.dest, l.qp.qpn)
+	cfg.PrivateData = handData(l.dest, l.qp.qpn, l.qp.uc != nil)
 	me := l.me
 	ctx, cancel := context.WithTimeout(l.ctx, attemptTime)
 	defer cancel()

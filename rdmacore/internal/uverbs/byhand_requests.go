@@ -18,22 +18,32 @@ import (
 //	+----------------------+----------------------+----------------------+
 //	|   "SRNQ" in ASCII    |   number asked for   |   number that asks   |
 //	+----------------------+----------------------+----------------------+
+//
+// Of an unreliable connection it begins with "SRNU", which says too that the peer's faults end nothing.
 const (
-	handMagic = "SRNQ"
-	handLen   = len(handMagic) + 8
+	handMagic   = "SRNQ"
+	handMagicUC = "SRNU"
+	handLen     = len(handMagic) + 8
 )
 
-func handData(dest, src uint32) []byte {
-	b := append(make([]byte, 0, handLen), handMagic...)
+func handData(dest, src uint32, uc bool) []byte {
+	b := append(make([]byte, 0, handLen), either(uc, handMagicUC, handMagic)...)
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, dest), src)
 }
 
-// parseHandData reports whether b is such data.
-func parseHandData(b []byte) (dest, src uint32, ok bool) {
-	if len(b) != handLen || string(b[:len(handMagic)]) != handMagic {
-		return 0, 0, false
+// parseHandData reports whether b is such data, and whether it is of an unreliable connection.
+func parseHandData(b []byte) (dest, src uint32, uc, ok bool) {
+	if len(b) != handLen {
+		return 0, 0, false, false
 	}
-	return binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), true
+	switch string(b[:len(handMagic)]) {
+	case handMagic:
+	case handMagicUC:
+		uc = true
+	default:
+		return 0, 0, false, false
+	}
+	return binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), uc, true
 }
 
 // serve takes the Requests of a listener to their queue pairs, until it is closed. Strangers are rejected; those that say
@@ -44,8 +54,8 @@ func (d *Device) serve(p *handPort, l *cm.Listener) {
 		if err != nil {
 			return
 		}
-		if dest, src, ok := parseHandData(r.PrivateData()); ok && dest>>8 == uint32(p.number) {
-			d.requested(r, dest, src)
+		if dest, src, uc, ok := parseHandData(r.PrivateData()); ok && dest>>8 == uint32(p.number) {
+			d.requested(r, dest, src, uc)
 		} else {
 			refuseAll([]*cm.Request{r}, "queue pairs of softrnic listen here")
 		}
@@ -59,10 +69,11 @@ const (
 	sayAnother = "the queue pair was told another peer's GID or number"
 	sayNewer   = "a later request has come"
 	sayMany    = "too many wait"
+	sayType    = "one of the two queue pairs is RC, the other UC"
 )
 
 // requested gives a Request to the link that waits for it, or keeps it for one to come, or rejects it.
-func (d *Device) requested(r *cm.Request, dest, src uint32) {
+func (d *Device) requested(r *cm.Request, dest, src uint32, uc bool) {
 	h := &d.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,6 +81,9 @@ func (d *Device) requested(r *cm.Request, dest, src uint32) {
 	switch {
 	case o == nil:
 		refuseAll([]*cm.Request{r}, sayNone)
+		return
+	case uc != (o.qp.uc != nil):
+		refuseAll([]*cm.Request{r}, sayType)
 		return
 	case o.link != nil:
 		if o.link.wants(r, src) {

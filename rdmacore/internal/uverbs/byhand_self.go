@@ -33,6 +33,23 @@ func (l *link) toItself() (<-chan struct{}, error) {
 	return s.Done(), nil
 }
 
+// toNobody brings an unreliable queue pair up that nobody has answered: its peer goes at once.
+func (l *link) toNobody() (<-chan struct{}, error) {
+	nc, peer := net.Pipe()
+	defer peer.Close()
+	on := true
+	err := l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.StreamConfig{
+		Conn: nc, Role: mpa.Initiator, PeerIRD: -1, PeerORD: -1,
+	}})
+	if err != nil {
+		_ = nc.Close()
+		return nil, err
+	}
+	s := l.qp.qp.LLPStream()
+	l.closes(func() { _ = s.Close() })
+	return s.Done(), nil
+}
+
 // oneEnded connects a socket of an address of the device to itself.
 func (d *Device) oneEnded(a netip.Addr) (net.Conn, error) {
 	var family int

@@ -227,20 +227,20 @@ func TestByHandStrangers(t *testing.T) {
 	for name, private := range map[string][]byte{
 		"no private data":           nil,
 		"too short":                 []byte("SRNQ"),
-		"too long":                  append(handData(a.qp.QPN, b.qp.QPN), 0),
-		"another magic":             append([]byte("SRNX"), handData(a.qp.QPN, b.qp.QPN)[4:]...),
-		"a number that nobody has":  handData(a.qp.QPN+1, b.qp.QPN),
-		"a port of somebody else's": handData(b.qp.QPN, a.qp.QPN),
-		"more than a number has":    handData(1<<24|a.qp.QPN, b.qp.QPN),
-		"another queue pair":        handData(a.qp.QPN, b.qp.QPN+1),
+		"too long":                  append(handData(a.qp.QPN, b.qp.QPN, false), 0),
+		"another magic":             append([]byte("SRNX"), handData(a.qp.QPN, b.qp.QPN, false)[4:]...),
+		"a number that nobody has":  handData(a.qp.QPN+1, b.qp.QPN, false),
+		"a port of somebody else's": handData(b.qp.QPN, a.qp.QPN, false),
+		"more than a number has":    handData(1<<24|a.qp.QPN, b.qp.QPN, false),
+		"another queue pair":        handData(a.qp.QPN, b.qp.QPN+1, false),
 	} {
 		require.ErrorAs(t, stranger(t, addr1, a, private), &rejected, name)
 	}
 	three := netip.MustParseAddr("127.0.0.3")
-	require.ErrorAs(t, stranger(t, three, a, handData(a.qp.QPN, b.qp.QPN)), &rejected, "the right numbers from another address")
+	require.ErrorAs(t, stranger(t, three, a, handData(a.qp.QPN, b.qp.QPN, false)), &rejected, "the right numbers from another address")
 	b.raise(a)
 	talk(t, a, b)
-	require.ErrorAs(t, stranger(t, addr1, a, handData(a.qp.QPN, b.qp.QPN)), &rejected, "again")
+	require.ErrorAs(t, stranger(t, addr1, a, handData(a.qp.QPN, b.qp.QPN, false)), &rejected, "again")
 }
 
 // TestByHandEarly: a Request that comes before RTR waits, unless 256 do; a later one of its address takes its place.
@@ -249,7 +249,7 @@ func TestByHandEarly(t *testing.T) {
 	b.raise(a)
 	awaitEarly(t, a.dev, 1)
 	again := make(chan error, 1)
-	go func() { again <- stranger(t, addr1, a, handData(a.qp.QPN, 1)) }()
+	go func() { again <- stranger(t, addr1, a, handData(a.qp.QPN, 1, false)) }()
 	var rejected *cm.RejectedError
 	require.ErrorAs(t, <-again, &rejected, "b has asked again")
 	assert.Equal(t, sayNewer, string(rejected.PrivateData))
@@ -265,7 +265,7 @@ func TestByHandEarly(t *testing.T) {
 	d.dev.hand.mu.Lock()
 	d.dev.hand.early = maxEarly
 	d.dev.hand.mu.Unlock()
-	require.ErrorAs(t, stranger(t, addr1, d, handData(d.qp.QPN, 1)), &rejected, "there is no room")
+	require.ErrorAs(t, stranger(t, addr1, d, handData(d.qp.QPN, 1, false)), &rejected, "there is no room")
 	d.dev.hand.mu.Lock()
 	d.dev.hand.early = 0
 	d.dev.hand.mu.Unlock()
@@ -342,11 +342,12 @@ func TestNoAddress(t *testing.T) {
 }
 
 func FuzzHandData(f *testing.F) {
-	f.Add(handData(0xc35000, 0xffffff))
+	f.Add(handData(0xc35000, 0xffffff, false))
+	f.Add(handData(0xc35000, 0xffffff, true))
 	f.Add([]byte("SRNQ"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if dest, src, ok := parseHandData(b); ok {
-			assert.Equal(t, b, handData(dest, src))
+		if dest, src, uc, ok := parseHandData(b); ok {
+			assert.Equal(t, b, handData(dest, src, uc))
 		}
 	})
 }

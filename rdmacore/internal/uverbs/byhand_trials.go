@@ -78,7 +78,11 @@ func (q *QP) tried() {
 	if l == nil || !q.trying.CompareAndSwap(l, nil) {
 		return
 	}
-	limit, ok := q.patience(l.dev.hand.leastTime())
+	least := l.dev.hand.leastTime()
+	limit, ok := q.patience(least)
+	if q.uc != nil { // for which an adapter's request does not wait
+		limit, ok = least, true
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil || l.close != nil {

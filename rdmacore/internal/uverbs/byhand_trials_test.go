@@ -146,7 +146,7 @@ func TestByHandTooLate(t *testing.T) {
 	a.raiseTo(b.gid(), b.qp.QPN, short, 0)
 	a.unreachable()
 	var rejected *cm.RejectedError
-	require.ErrorAs(t, stranger(t, addr1, a, handData(a.qp.QPN, b.qp.QPN)), &rejected)
+	require.ErrorAs(t, stranger(t, addr1, a, handData(a.qp.QPN, b.qp.QPN, false)), &rejected)
 	assert.Equal(t, sayTaken, string(rejected.PrivateData))
 }
 

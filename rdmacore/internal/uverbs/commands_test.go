@@ -245,7 +245,7 @@ func TestCreationRefused(t *testing.T) {
 		_, err := write[uabi.CreateQPResp](p, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: c})
 		return errnoOf(t, err)
 	}
-	assert.Equal(t, syscall.EOPNOTSUPP, qp(func(c *uabi.QPConfig) { c.QPType = 3 }))
+	assert.Equal(t, syscall.EOPNOTSUPP, qp(func(c *uabi.QPConfig) { c.QPType = uabi.QPTXRCIni }))
 	assert.Equal(t, syscall.EINVAL, qp(func(c *uabi.QPConfig) { c.MaxSendWR = maxWR + 1 }))
 	assert.Equal(t, syscall.EINVAL, qp(func(c *uabi.QPConfig) { c.MaxRecvSGE = maxSGE + 1 }))
 	assert.Equal(t, syscall.EINVAL, qp(func(c *uabi.QPConfig) { c.MaxInlineData = maxInline + 1 }))

@@ -67,7 +67,7 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	case e.told || q.taken == nil:
 		return false
 	case d.Op != verbs.OpRecv:
-		if !e.blamed && !e.unready && q.discreet() {
+		if !e.blamed && !e.unready && q.uc == nil && q.discreet() {
 			e.blamed, w.Status = true, uabi.WCRetryExcErr
 		}
 		return false

@@ -32,8 +32,11 @@ func (f *File) extendedCQ(q *uabi.CreateCQDriver) error {
 // extendedQP is the same of an extended queue pair.
 func extendedQP(q *uabi.CreateQPDriver) error {
 	ops := uint64(uabi.QPExKnown)
-	if isUD(&q.QPConfig) {
+	switch {
+	case isUD(&q.QPConfig):
 		ops = uabi.QPExSend | uabi.QPExSendWithImm
+	case isUC(&q.QPConfig):
+		ops &^= uabi.QPExReadAndAtomics
 	}
 	switch {
 	case q.AttrMask&^(uabi.QPAttrPD|uabi.QPAttrCreateFlags|uabi.QPAttrSendOps) != 0:

@@ -261,7 +261,7 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	keep(m, uabi.QPTimeout, &a.Timeout, m.Timeout)
 	keep(m, uabi.QPRetryCnt, &a.RetryCnt, m.RetryCnt)
 	keep(m, uabi.QPRNRRetry, &a.RNRRetry, m.RNRRetry)
-	if m.AttrMask&uabi.QPRNRRetry != 0 && q.ud == nil && q.file.dev.config.RoCE {
+	if m.AttrMask&uabi.QPRNRRetry != 0 && q.ud == nil && q.uc == nil && q.file.dev.config.RoCE {
 		verbsinternal.PlaceSends(q.qp, a.RNRRetry < rnrForever)
 	}
 	keep(m, uabi.QPRQPSN, &a.RQPSN, m.RQPSN)

@@ -36,11 +36,7 @@ func (s *side) whole(state uint8) uabi.ModifyQP {
 	m.Dest.DGID, m.Dest.IsGlobal, m.Dest.PortNum = s.gid(), 1, 1
 	before := map[uint8]uint8{uabi.QPSInit: uabi.QPSReset, uabi.QPSRTR: uabi.QPSInit, uabi.QPSRTS: uabi.QPSRTR}
 	if from, ok := before[state]; ok {
-		ways := waysRC
-		if s.verbs().ud != nil {
-			ways = waysUD
-		}
-		m.AttrMask |= ways[way{from, state}].needed
+		m.AttrMask |= s.verbs().ways()[way{from, state}].needed
 	}
 	return m
 }

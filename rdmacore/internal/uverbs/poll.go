@@ -115,7 +115,7 @@ func (v *cq) taken(c *call, n int) (_, k int) {
 			}
 			if d.Status != verbs.StatusSuccess {
 				q.file.dev.reportRequestFault(q, d)
-				if q.file.dev.config.RoCE {
+				if q.file.dev.config.RoCE || q.uc != nil {
 					c.wcs[k].Status = adapterStatus(d)
 				}
 				if q.withhold(d, &c.wcs[k]) {

@@ -200,6 +200,9 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 		s.Op, s.Remote = either(solicited, verbs.OpWriteImmediateSE, verbs.OpWriteImmediate), verbs.Remote{STag: verbs.STag(w.RDMARkey()), TO: w.RemoteAddr}
 		s.Immediate = immediate(w.Ex, uint32(min(octets(s.SGL), immediateAlone-1)))
 	case uabi.WRRDMARead:
+		if q.uc != nil {
+			return noAnswers("RDMA Read")
+		}
 		s.Op, s.Remote = verbs.OpRead, verbs.Remote{STag: verbs.STag(w.RDMARkey()), TO: w.RemoteAddr}
 		if len(s.SGL) > 1 {
 			return refuse(syscall.EINVAL, "an RDMA Read has one element (max_sge_rd)")
@@ -212,6 +215,9 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 	case uabi.WRBindMW:
 		return q.bind(c, w, s, b)
 	case uabi.WRAtomicCmpAndSwp, uabi.WRAtomicFetchAndAdd:
+		if q.uc != nil {
+			return noAnswers("atomic operation")
+		}
 		return q.atomic(c, w, s, a)
 	default:
 		return refuse(syscall.EOPNOTSUPP, "operation %d: the device has none such", w.Opcode)

@@ -28,7 +28,8 @@ type QP struct {
 	maxInline            int
 
 	sendCQ, recvCQ *cq
-	ud             *datagrams // of a UD queue pair; else nil
+	ud             *datagrams  // of a UD queue pair; else nil
+	uc             *unreliable // of a UC queue pair; else nil
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
@@ -70,6 +71,9 @@ func (q *QP) QPN() uint32 { return q.qpn }
 
 // UD reports whether it carries datagrams.
 func (q *QP) UD() bool { return q.ud != nil }
+
+// UC reports whether its connection is unreliable.
+func (q *QP) UC() bool { return q.uc != nil }
 
 // SetTimeout sets the ACK timeout that QUERY_QP tells, in the form of InfiniBand (4.096 us << n). TCP has its own.
 func (q *QP) SetTimeout(n uint8) {
@@ -117,8 +121,8 @@ func init() {
 }
 
 func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
-	if q.QPType != uabi.QPTRC && !isUD(q) {
-		return refuse(syscall.EOPNOTSUPP, "queue pair type %d: the device has RC (2) and UD (4) alone", q.QPType)
+	if q.QPType != uabi.QPTRC && !isUC(q) && !isUD(q) {
+		return refuse(syscall.EOPNOTSUPP, "queue pair type %d: the device has RC (2), UC (3) and UD (4) alone", q.QPType)
 	}
 	switch {
 	case q.MaxSendWR > maxWR || q.MaxRecvWR > maxWR:
@@ -153,6 +157,9 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	if o.ud == nil {
 		o.ready.init(o)
 	}
+	if isUC(q) {
+		o.uc = newUnreliable(o)
+	}
 	f.dev.qpns.Store(o.qpn, o)
 	*p = uabi.CreateQPResp{
 		QPN: o.qpn, MaxSendWR: uint32(o.sendDepth), MaxRecvWR: uint32(o.recvDepth),
@@ -169,7 +176,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 }
 
 // qpConfig is the core's view of what the program asks for. Every queue pair speaks RFC 7306, waits for a receive as
-// InfiniBand's retries do, and reads into memory that has Local Write: no right is added for that. With the RoCE
+// InfiniBand's retries do (UC has none), and reads into memory that has Local Write: no right is added for that. With the RoCE
 // presentation a Write completes when it is placed.
 func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 	if o.pd, err = use(&f.pds, q.PDHandle, "protection domain"); err != nil {
@@ -190,6 +197,9 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 		SendSGE: max(1, int(q.MaxSendSGE)), RecvSGE: max(1, int(q.MaxRecvSGE)),
 		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, ReadIntoLocal: true, PlacedWrites: f.dev.config.RoCE,
 		SendImmediate: true, Context: o,
+	}
+	if isUC(q) {
+		c.NoReads, c.GracefulReceive, c.PlacedWrites = true, false, false
 	}
 	if q.IsSRQ != 0 {
 		if o.srq, err = use(&f.srqs, q.SRQHandle, "shared receive queue"); err != nil {

@@ -72,8 +72,8 @@ func (q *QP) giveUp() {
 	q.abort()
 }
 
-// connected reports whether the queue pair has a stream, in RTS.
-func (q *QP) connected() bool { return q.ud == nil && q.qp.State() == verbs.StateRTS }
+// connected reports whether the queue pair has a stream, in RTS, whose requests wait for answers.
+func (q *QP) connected() bool { return q.ud == nil && q.uc == nil && q.qp.State() == verbs.StateRTS }
 
 // stalled reports whether the queue pair waits for something while the port is down, and how long it may.
 func (q *QP) stalled() (limit time.Duration, waits bool) {
