@@ -23,7 +23,6 @@ const (
 // Why a program cannot work.
 const (
 	noMulticast = "multicast is carried by unreliable datagrams between adapters of one InfiniBand or RoCE network; TCP has no such thing"
-	noUC        = "unreliable connections (UC) have no form in iWARP"
 	noXRC       = "XRC has no form in iWARP"
 	noIPoIB     = "IP over InfiniBand needs an InfiniBand network"
 )
@@ -61,7 +60,9 @@ func verbsRows() []row {
 		checked("ibv_rc_pingpong -g 0 -c -e"),
 		{pkg: pkg, server: "ibv_rc_pingpong -g 0 -c", client: "ibv_rc_pingpong -g 0 -c HOST", port: portPerftest, flags: "--as roce", checks: true},
 		checked("ibv_srq_pingpong -g 0 -c"),
-		impossible("ibv_uc_pingpong -g 0", noUC),
+		checked("ibv_uc_pingpong -g 0 -c"),
+		checked("ibv_uc_pingpong -g 0 -c -e"),
+		{pkg: pkg, server: "ibv_uc_pingpong -g 0 -c", client: "ibv_uc_pingpong -g 0 -c HOST", port: portPerftest, flags: "--as roce", checks: true},
 		checked("ibv_ud_pingpong -g 0 -c"),
 		pair("ibv_ud_pingpong -g 0 -e"),
 		impossible("ibv_xsrq_pingpong -g 0", noXRC),
@@ -184,6 +185,9 @@ func perftestRows() []row {
 	add("ib_write_bw -R -n 1000 -b", nil)
 	add("ib_write_bw -R -D 2", nil)
 	add("ib_send_bw -n 1000", func(r *row) { r.flags = "--as roce" })
+	for _, command := range []string{"ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"} {
+		add(command+" -c UC -n 1000", func(r *row) { r.flags = "--as roce" })
+	}
 	for _, what := range []string{"ib_atomic_lat", "ib_atomic_bw"} {
 		for _, kind := range []string{"FETCH_AND_ADD", "CMP_AND_SWAP"} {
 			add(what+" -R -n 1000 -A "+kind, nil)
@@ -318,7 +322,7 @@ func ownRows() []row {
 	})
 }
 
-// extendedRows are the extended verbs, windows and domains. One build of the program and of our libraries is for all releases.
+// extendedRows are the extended verbs, windows and domains, and unreliable connections. One build of the program and of our libraries is for all releases.
 func extendedRows() []row {
 	var all []row
 	for _, command := range []string{
@@ -330,6 +334,18 @@ func extendedRows() []row {
 			all = append(all, row{
 				pkg: "ours, in C", client: command + " HOST", flags: flags, want: mode + ": ok", checks: true, newer: flags == "",
 				before: "gcc -O1 -Wall -Werror -pthread -o " + program + " HERE/programs/" + program + ".c -libverbs",
+			})
+		}
+	}
+	for _, mode := range []string{"requests", "drops", "gone", "masks"} {
+		for _, flags := range []string{"", "--as roce"} {
+			want := mode + ": ok"
+			if mode == "drops" {
+				want = "(?s)has dropped a message.*" + want
+			}
+			all = append(all, row{
+				pkg: "ours, in C", client: "./uc " + mode + " HOST", flags: flags, want: want, checks: true,
+				before: "gcc -O1 -Wall -Werror -o uc HERE/programs/uc.c -libverbs",
 			})
 		}
 	}
