@@ -24,7 +24,25 @@ var guardsEnds = []conformance.Case{
 	apiCase("6.2.5/failure-while-closing", failureWhileClosing, "RV-6.2.5-M12", "RV-6.2.5-M15"),
 	apiCase("6.2.5/closes-behind-what-was-sent", onHost(closesBehindSent), "RV-6.2.5-M12"),
 	apiCase("6.2.2.4/reset-told-to-the-writer", onHost(resetToldToWriter), "RV-6.2.2.4-M4"),
+	apiCase("8.2.2/posted-while-the-port-is-down", onHost(postedWhileDown), "RV-8.2.2-M1"),
 	apiCase("2.2.2.2.2/vi-ends-while-it-tells", viEndsWhileItTells, "VT-2.2.2.2.2-M1"),
+}
+
+// postedWhileDown posts and is sent to while the port of the RNIC is down: all of it goes on once that is up again, in order,
+// and nothing before.
+func postedWhileDown(t *conformance.T, n *host) {
+	l := n.link(verbs.QPConfig{})
+	l.recv(9)
+	require.NoError(t, fault.SetLink(n.nic, fault.Link{Down: true}))
+	post(t, l.qp, verbs.Request{ID: 1, Op: verbs.OpSend}, verbs.Request{ID: 2, Op: verbs.OpSendSE})
+	l.send(untagged(lastUntagged, opSend, 0, 0, l.nextSend(), 0, []byte("hello")))
+	n.quiet() // others work
+	empty(t, l.sq)
+	empty(t, l.rq)
+	require.NoError(t, fault.SetLink(n.nic, fault.Link{}))
+	l.expect(untagged(lastUntagged, opSend, 0, 0, 1, 0, nil), untagged(lastUntagged, opSendSE, 0, 0, 2, 0, nil))
+	completes(t, l.sq, l.sentAs(1, verbs.OpSend, verbs.StatusSuccess), l.sentAs(2, verbs.OpSendSE, verbs.StatusSuccess))
+	completes(t, l.rq, l.got(9, 5))
 }
 
 // callsOfAClearedHandler clears a handler that is at work and has more calls ahead of it: they do not come.
