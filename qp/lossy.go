@@ -94,11 +94,12 @@ func lossOf(f streamFault) lossyFault {
 		return lossDrops
 	case faultStalled, faultLLPLost, faultLLPReset, faultPeerClosed, faultTerminateReceived:
 		return lossMutes
+	default:
+		if f >= faultSendMSNGap && f <= faultUnexpectedResponse || f >= faultReadTooMany && f <= faultReadWrap {
+			return lossMutes
+		}
+		return lossEnds
 	}
-	if f >= faultSendMSNGap && f <= faultUnexpectedResponse || f >= faultReadTooMany && f <= faultReadWrap {
-		return lossMutes
-	}
-	return lossEnds
 }
 
 // handOnLossy is handOn of an unreliable queue pair. What it returns is nothing to drop.

@@ -106,13 +106,15 @@ func TestRouse(t *testing.T) {
 // that one leaves, whether somebody else waits or not.
 func TestLeave(t *testing.T) {
 	for _, awaited := range []bool{false, true} {
-		g, q := newGroup(t), new(queue)
+		g, other, q := newGroup(t), new(queue), new(queue)
+		g.Serve(other)
 		g.Serve(q)
 		p := add(t, g)
 		until(t, g, BackgroundPoller) // it steps aside for the sleeper
 		done := sleep(t, g)
 		require.Eventually(t, func() bool { return g.now().has(relies) }, patience, time.Millisecond)
 		q.awaited.Store(awaited)
+		require.Equal(t, awaited, g.awaited(), "whichever of the queues it is")
 		g.Rouse()
 		require.True(t, get(t, done))
 		g.Leave()
@@ -120,6 +122,7 @@ func TestLeave(t *testing.T) {
 		p.has(1)
 		g.Forget(q)
 		require.False(t, g.awaited())
+		g.Forget(other)
 	}
 }
 

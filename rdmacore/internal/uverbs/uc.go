@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 	"syscall"
 
@@ -33,7 +34,7 @@ func newUnreliable(q *QP) *unreliable {
 func isUC(c *uabi.QPConfig) bool { return c.QPType == uabi.QPTUC }
 
 // ofWrite reports whether Immediate Data ends a Write: see immediate.
-func ofWrite(data uint64) bool { return uint32(data) != immediateAlone }
+func ofWrite(data uint64) bool { return data&math.MaxUint32 != immediateAlone }
 
 // dropped is told of a message that had no place.
 func (u *unreliable) dropped(why func() *verbs.Reason) {
