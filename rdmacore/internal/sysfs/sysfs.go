@@ -156,6 +156,7 @@ func (c Config) files() []file {
 	}
 	if c.PCI != "" {
 		all = append(all, c.functionFiles()...)
+		all = append(all, c.counterFiles()...)
 	}
 	return all
 }
@@ -203,7 +204,7 @@ func Write(dir, root string, devices []Config) error {
 		}
 		folders = append(folders, c.hardware()+"/net/"+c.Interface, c.hardware()+"/infiniband_verbs")
 		if c.PCI != "" {
-			folders = append(folders, c.bus()+"/pci_bus/"+c.busName(), c.ib()+"/ports/1/hw_counters")
+			folders = append(folders, c.bus()+"/pci_bus/"+c.busName())
 		}
 	}
 	if len(devices) > 0 && devices[0].PCI != "" {
