@@ -173,6 +173,13 @@ func (p *pipes) pair() (r, w *os.File) {
 	return r, w
 }
 
+// lend has the end that the program gets block, as programs expect of their standard files: Go's pipes do not.
+func (p *pipes) lend(f *os.File) *os.File {
+	p.far = append(p.far, f)
+	p.err = errors.Join(p.err, syscall.SetNonblock(int(f.Fd()), false))
+	return f
+}
+
 func (p *pipes) from(in io.Reader) *os.File {
 	if f, ok := in.(*os.File); ok {
 		return f
@@ -181,12 +188,12 @@ func (p *pipes) from(in io.Reader) *os.File {
 	if p.err != nil {
 		return nil
 	}
-	p.far, p.near = append(p.far, r), append(p.near, w)
+	p.near = append(p.near, w)
 	go func() {
 		_, _ = io.Copy(w, in)
 		_ = w.Close()
 	}()
-	return r
+	return p.lend(r)
 }
 
 func (p *pipes) to(out io.Writer) *os.File {
@@ -197,9 +204,9 @@ func (p *pipes) to(out io.Writer) *os.File {
 	if p.err != nil {
 		return nil
 	}
-	p.far, p.near = append(p.far, w), append(p.near, r)
+	p.near = append(p.near, r)
 	p.copies.Go(func() { _, _ = io.Copy(out, r) })
-	return w
+	return p.lend(w)
 }
 
 // closeFar closes the ends that the program has now.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/clitest"
 	"github.com/softrnic/softrnic/internal/ownsock"
@@ -304,6 +305,23 @@ func (f *fabric) noPing(host, addr string) {
 	f.t.Helper()
 	over := []int{124, 128 + int(syscall.SIGTERM)} // of timeout(1), and of busybox's
 	assert.Contains(f.t, over, f.exec(host, "timeout", "0.7", self(f.t), "ping", "-c", "-a", addr, "-p", "7174", "-C", "2").Status)
+}
+
+// TestPipesBlock: a program that reads before anything is there waits for it.
+func TestPipesBlock(t *testing.T) {
+	var p pipes
+	for _, f := range []*os.File{p.from(strings.NewReader("x")), p.to(io.Discard)} {
+		raw, err := f.SyscallConn()
+		require.NoError(t, err)
+		require.NoError(t, raw.Control(func(fd uintptr) {
+			flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+			require.NoError(t, err)
+			assert.Zero(t, flags&unix.O_NONBLOCK)
+		}))
+	}
+	require.NoError(t, p.err)
+	p.close()
+	p.drain()
 }
 
 // TestNICs: the NIC of a program that runs on a host is broken from that host, and by its name there.
