@@ -199,7 +199,7 @@ var packages = []group{
 	{"C programs ([c-programs.md](c-programs.md))", []entry{
 		{
 			"rdmacore/internal/sysfs", "the files of /sys that rdma-core reads",
-			"",
+			"stats verbs",
 		},
 		{
 			"rdmacore", "the front door: what `rnic run` tells a program's engine, and the files in which rdma-core finds the device",

@@ -3,8 +3,6 @@
 package uverbs
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -17,12 +15,11 @@ import (
 
 // TestCounters: each file of counters and hw_counters says what the device has counted.
 func TestCounters(t *testing.T) {
-	assert.ElementsMatch(t, sysfs.Counters, slices.Collect(maps.Keys(counters)))
 	a, b, _ := twoByHand(t, Config{}, 16)
 	warm(a, b)
 	read := func(s *side) map[string]int {
 		all := map[string]int{}
-		for _, name := range sysfs.Counters {
+		for name := range sysfs.Counters {
 			n, err := strconv.Atoi(fileText(t, s.dev, name))
 			require.NoError(t, err, name)
 			all[name] = n
@@ -48,14 +45,14 @@ func TestCounters(t *testing.T) {
 	// A Write is an FPDU of 2+14+8+4 octets, a Read Request of 2+18+28+4, its answer of 2+14+8+4, without markers.
 	assert.Equal(t, map[string]int{
 		"counters/port_xmit_data": (28 + 52) / 4, "counters/port_rcv_data": 28 / 4,
-		"counters/port_xmit_packets": 2, "counters/unicast_xmit_packets": 2, "hw_counters/sent_pkts": 2,
-		"counters/port_rcv_packets": 1, "counters/unicast_rcv_packets": 1, "hw_counters/rcvd_pkts": 1,
-		"counters/link_downed": 1, "hw_counters/link_downed": 1,
+		"counters/port_xmit_packets": 2, "counters/unicast_xmit_packets": 2, "hw_counters/sent_pkts": 2, "hw_counters/tx_bytes": 28 + 52,
+		"counters/port_rcv_packets": 1, "counters/unicast_rcv_packets": 1, "hw_counters/rcvd_pkts": 1, "hw_counters/rx_bytes": 28,
+		"hw_counters/iwOutRdmaWrites": 1, "hw_counters/iwOutRdmaReads": 1, "counters/link_downed": 1,
 	}, grown(0, a))
 	assert.Equal(t, map[string]int{
 		"counters/port_xmit_data": 28 / 4, "counters/port_rcv_data": (28 + 52) / 4,
-		"counters/port_xmit_packets": 1, "counters/unicast_xmit_packets": 1, "hw_counters/sent_pkts": 1,
-		"counters/port_rcv_packets": 2, "counters/unicast_rcv_packets": 2, "hw_counters/rcvd_pkts": 2,
-		"hw_counters/rx_write_requests": 1, "hw_counters/rx_read_requests": 1,
+		"counters/port_xmit_packets": 1, "counters/unicast_xmit_packets": 1, "hw_counters/sent_pkts": 1, "hw_counters/tx_bytes": 28,
+		"counters/port_rcv_packets": 2, "counters/unicast_rcv_packets": 2, "hw_counters/rcvd_pkts": 2, "hw_counters/rx_bytes": 28 + 52,
+		"hw_counters/iwInRdmaWrites": 1, "hw_counters/iwInRdmaReads": 1,
 	}, grown(1, b))
 }

@@ -271,8 +271,9 @@ func (d *Device) Text(file string) (text, entry string, ok bool) {
 	case "rate":
 		return s.Rate(), "", true
 	}
-	if n, ok := d.counter(file); ok {
-		return strconv.FormatUint(n, 10), "", true
+	if counter := sysfs.Counters[file]; counter != nil {
+		s := d.rnic.Stats()
+		return strconv.FormatUint(counter(&s), 10), "", true
 	}
 	if !d.adapter.moved.Load() && !d.adapter.longer.Load() {
 		return "", "", false
