@@ -106,8 +106,8 @@ func (d *Device) endSilent(since map[*QP]*silence) {
 			since[q] = &silence{answers: h.Answers}
 		case s.hears(h, time.Now(), limit):
 			delete(since, q)
-			d.Report("silent", "queue pair %#x has failed: its peer's system acknowledges nothing: is its port down, is a cable broken?", q.qpn)
 			q.giveUp()
+			d.Report("silent", "queue pair %#x has failed: its peer's system acknowledges nothing: is its port down, is a cable broken?", q.qpn)
 		}
 		return true
 	})

@@ -71,7 +71,7 @@ func TestSilentSend(t *testing.T) {
 	b.dev.SetLink(Link{Down: true})
 	a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))
 	a.one()
-	<-said // it is about to end
+	<-said // it has ended
 	a.posted(signaled(uabi.WRSend, 2), a.sge(0, 8))
 	w := a.wait(1)[0]
 	assert.Equal(t, [2]uint64{2, uabi.WCRetryExcErr}, [2]uint64{w.WRID, uint64(w.Status)})

@@ -57,8 +57,8 @@ func (d *Device) endStalled(since map[*QP]stall, now time.Time) {
 			since[q] = stall{now, limit}
 		case now.Sub(first.since) >= limit:
 			delete(since, q)
-			d.Report("stalled", "queue pair %#x has failed: the port of %s is down for longer than its connection waits", q.qpn, d.Name())
 			q.giveUp()
+			d.Report("stalled", "queue pair %#x has failed: the port of %s is down for longer than its connection waits", q.qpn, d.Name())
 		}
 		return true
 	})
