@@ -5,7 +5,6 @@ package port
 import (
 	"net"
 	"os"
-	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -13,28 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/test/leakcheck"
+	"github.com/softrnic/softrnic/internal/test/otheruser"
 )
-
-// asAnother calls f in a thread that is another user's, but for files. The thread ends with that.
-func asAnother(t *testing.T, f func() error) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	ended := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocks: the thread has no way back
-		ended <- func() error {
-			const same = ^uintptr(0)
-			if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, same, 54321, same); errno != 0 {
-				return errno
-			}
-			_, _, _ = syscall.RawSyscall(syscall.SYS_SETFSUID, 0, 0, 0)
-			return f()
-		}()
-	}()
-	require.NoError(t, <-ended)
-}
 
 // socket makes a local socket, and calls one that takes an address with path.
 func socket(path string, call func(fd int, at syscall.Sockaddr) error) (*os.File, error) {
@@ -58,7 +37,7 @@ func TestAnotherUser(t *testing.T) {
 	connects(t, owner, "before")
 	ledger := leakcheck.Open(t)
 	var f *os.File
-	asAnother(t, func() (err error) {
+	otheruser.Do(t, true, func() (err error) {
 		f, err = socket(doorOf(at), syscall.Connect)
 		return err
 	})
@@ -80,7 +59,7 @@ func TestAnotherUser(t *testing.T) {
 	h := newHostileAt(t, theirs)
 	require.NoError(t, h.door.Close())
 	require.NoError(t, os.Remove(doorOf(theirs)))
-	asAnother(t, func() (err error) {
+	otheruser.Do(t, true, func() (err error) {
 		f, err = socket(doorOf(theirs), syscall.Bind)
 		if err == nil {
 			err = syscall.Listen(int(f.Fd()), 1)

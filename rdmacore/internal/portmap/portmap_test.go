@@ -5,8 +5,6 @@ package portmap
 import (
 	"net"
 	"net/netip"
-	"os"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,7 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
+
+	"github.com/softrnic/softrnic/internal/test/otheruser"
 )
 
 // host is a network's worth of processes: spaces whose mappers share a port of their own.
@@ -158,19 +157,11 @@ func TestPrivilegedPort(t *testing.T) {
 	c := take(t, s, at, 999)
 	assert.EqualValues(t, 999, s.Find(t.Context(), at, at).Port())
 	c.Close()
-	if os.Getuid() != 0 {
-		t.Skip("only root can be another user")
-	}
-	made := make(chan *Claim)
-	go func() {
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		_, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, 65534, 65534, 65534)
-		assert.Zero(t, errno)
-		c, err := s.Take(at, false)
-		assert.NoError(t, err)
-		made <- c
-	}()
-	stranger := <-made
+	var stranger *Claim
+	otheruser.Do(t, false, func() (err error) {
+		stranger, err = s.Take(at, false)
+		return err
+	})
 	require.NotNil(t, stranger)
 	defer stranger.Close()
 	stranger.Serve(998)
