@@ -87,6 +87,7 @@ type Heard struct {
 	Owes    bool // something is not acknowledged
 	Tries   int  // since anything has come that acknowledges
 	Answers uint64
+	Closed  bool // the peer has, maybe behind octets that nobody has read
 }
 
 // For package fault: see fault.Provoke, fault.SetLink.

@@ -44,7 +44,22 @@ func (i *id) watch(conn *cm.Conn) {
 	if err := conn.Err(); err != nil {
 		i.dev.note("id %d: %s", i.num, uverbs.Words(err))
 	}
-	i.push(uabi.CMEventDisconnected, 0, nil)
+	i.disconnected()
+}
+
+// disconnected tells of the end, once; d.mu is held.
+func (i *id) disconnected() {
+	i.over.Do(func() { i.push(uabi.CMEventDisconnected, 0, nil) })
+}
+
+// Leaving tells of the end before what the peer has sent has arrived, as an InfiniBand peer's DREQ would, which no Send holds up:
+// the program may wait for the event, and post no receive any more.
+func (i *id) Leaving() {
+	i.dev.mu.Lock()
+	defer i.dev.mu.Unlock()
+	if i.conn.Load() != nil { // ESTABLISHED is before
+		i.disconnected()
+	}
 }
 
 // Disconnect begins to close the connection, if there is one, as rdma_disconnect: what has been sent

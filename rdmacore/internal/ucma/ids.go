@@ -70,6 +70,7 @@ type id struct {
 
 	conn    atomic.Pointer[cm.Conn]
 	closing sync.Once
+	over    sync.Once // the program is told of the end of conn
 }
 
 // add makes an id; d.mu is held.

@@ -229,6 +229,9 @@ func (l *link) Disconnect() {
 	}
 }
 
+// Leaving says nothing: nobody tells the program of an InfiniBand adapter.
+func (l *link) Leaving() {}
+
 // unlink stops what brings the queue pair up by hand, if it is under way, and waits until nothing more will
 // come of it: that is prompt.
 func (q *QP) unlink() {

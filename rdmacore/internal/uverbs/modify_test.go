@@ -50,6 +50,7 @@ func (s *side) query() uabi.QueryQPResp {
 type ended struct{ n int }
 
 func (e *ended) Disconnect() { e.n++ }
+func (e *ended) Leaving()    {}
 
 // TestStates: a queue pair without a stream goes where the program says, along the ways there are.
 func TestStates(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 // A Send that finds no receive waits (decision 0018), and after a second the user is told. With the RoCE presentation the peer is
 // told, too, and again after each min_rnr_timer: the word counts as an RNR NAK (IBA 9.7.5.2.8). If the peer's program allows
-// rnr_retry of them, of which 7 is any number, the one behind ends the Send with RNR_RETRY_EXC_ERR.
+// rnr_retry of them, of which 7 is any number, the one behind ends the Send with RNR_RETRY_EXC_ERR. Nothing is read behind a message that
+// waits, so TCP is asked whether the peer has closed meanwhile.
 
 // rnrForever is the rnr_retry that never ends.
 const rnrForever = 7
@@ -79,10 +80,30 @@ func (r *readiness) look() {
 	q.recvs.flush()
 	q.recv.Unlock()
 	msn, ok := verbsinternal.WaitsForReceive(q.qp)
+	if !ok || !r.still(msn) {
+		return
+	}
+	q.mu.Lock()
+	asks, conn := q.discreet() && q.outstanding(), q.taken
+	q.mu.Unlock()
+	if h, _ := verbsinternal.HeardOf(q.qp, asks); h.Closed && conn != nil {
+		conn.Leaving()
+	}
+	if q.file.dev.config.RoCE {
+		go verbsinternal.TellNotReady(q.qp, msn)
+	}
+}
+
+// still reports whether the message waited before, too. It says so once, and has look look again.
+func (r *readiness) still(msn uint32) bool {
+	q := r.q
+	q.mu.Lock()
+	code := q.attr.MinRNRTimer
+	q.mu.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !ok || msn != r.msn || r.timer == nil {
-		return
+	if msn != r.msn || r.timer == nil {
+		return false
 	}
 	if time.Since(r.since) >= sayTime {
 		queue := "the program has posted none (ibv_post_recv)"
@@ -91,14 +112,8 @@ func (r *readiness) look() {
 		}
 		q.file.dev.Report("no receive", "queue pair %#x: a Send of the peer's waits for a receive for a second: %s", q.qpn, queue)
 	}
-	if !q.file.dev.config.RoCE {
-		return
-	}
-	q.mu.Lock()
-	code := q.attr.MinRNRTimer
-	q.mu.Unlock()
-	r.timer.Reset(max(leastRNR, rnrTime(code)))
-	go verbsinternal.TellNotReady(q.qp, msn)
+	r.timer.Reset(either(q.file.dev.config.RoCE, max(leastRNR, rnrTime(code)), sayTime))
+	return true
 }
 
 // notReady is told that the peer has no receive for a Send.

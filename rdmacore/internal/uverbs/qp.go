@@ -61,6 +61,8 @@ type Connection interface {
 	// Disconnect begins an orderly close: the program has changed the queue pair to SQD or to ERR. It
 	// does not block, and may come more than once, or after the end.
 	Disconnect()
+	// Leaving is told, again and again, that the peer has closed, and that what it sent before waits for receives. It does not block.
+	Leaving()
 }
 
 // Verbs is the queue pair of the RNIC.
