@@ -466,6 +466,10 @@ var packages = []group{
 			"",
 		},
 		{
+			"internal/test/otheruser", "a thread that is another user's",
+			"",
+		},
+		{
 			"internal/test/pathcover", "the files and functions that one Send and one segment walk through",
 			"cm verbs",
 		},

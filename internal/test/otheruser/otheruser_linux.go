@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // UID is the user's number: one that nobody has.
@@ -34,5 +32,7 @@ func Do(t testing.TB, opens bool, f func() error) {
 			return f()
 		}()
 	}()
-	require.NoError(t, <-ended)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
 }
