@@ -10,17 +10,13 @@ import (
 	"github.com/softrnic/softrnic/conformance"
 	"github.com/softrnic/softrnic/internal/vitcp"
 	viend "github.com/softrnic/softrnic/internal/vitcp/endpoint"
-	"github.com/softrnic/softrnic/internal/vitcp/segment"
-	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/vipl"
-	"github.com/softrnic/softrnic/wr"
 )
 
 // guardsVI are the same of VIs.
 var guardsVI = []conformance.Case{
 	apiCase("2.2.2.2.2/vi-ends-within-a-message", eachLevel(viEndsWithinAMessage), "VT-2.2.2.2.2-M2"),
 	apiCase("4.3/vi-port-free-again", viPortFreeAgain, "VA-4.3-M3"),
-	apiCase("2.2.2.2.5/vi-second-source-goes", viSecondSourceGoes, "VT-2.2.2.2.5-S2"),
 	apiCase("3.2/vi-receives-of-before", viReceivesOfBefore, "PT-3.2-M8", "VT-3.3-M3"),
 	apiCase("4/vi-peers-of-one-nic", viPeersOfOneNIC, "PT-4-M1"),
 }
@@ -107,51 +103,6 @@ func viPeersOfOneNIC(t *conformance.T) {
 		h.sends(vis[0], h.data(40, 8))
 		h.received(vis[1], d, viDone|viOpReceive)
 		require.Equal(t, h.mem[40:48], h.mem[:8])
-	}
-}
-
-// viSecondSourceGoes revokes one of the two regions of a Send of which nothing has left, as the connection takes no
-// more. The peer is told that it failed, and the other region is not kept. Memory of a program may vanish, so it is
-// copied: here an endpoint sends memory from where it is.
-func viSecondSourceGoes(t *conformance.T) {
-	const (
-		longest = 4096
-		takes   = 256 << 10 // what a connection that is no socket takes before the peer reads
-		before  = takes / longest * (longest - viHeaderLen)
-	)
-	for gone := range counted(t, "region %d", 2) {
-		near, far := net.Pipe()
-		p, sent, table := newVIPeer(t, far), make(viSent, 2), stag.NewTable(stag.Config{})
-		e := must(viend.New(near, viend.Config{
-			Level: segment.ReliableDelivery, MTU: takes, Segment: longest, SendDepth: 2,
-			STags: table, User: stag.User{PD: 1}, Handler: sent,
-		}))(t, "an endpoint")
-		t.Cleanup(func() {
-			e.Close()
-			table.Close()
-		})
-		e.Start()
-		source := func(n int) viend.Span {
-			info := must(table.Register(stag.RegionConfig{PD: 1, Memory: make([]byte, n), Access: wr.LocalRead}))(t)
-			return viend.Span{Addr: info.Base, Handle: info.STag, Length: uint32(n)}
-		}
-		both := []viend.Span{source(1500), source(1500)}
-		require.NoError(t, e.PostSend(&viend.Request{Op: viend.OpSend, Spans: []viend.Span{source(before)}}))
-		require.NoError(t, e.PostSend(&viend.Request{Op: viend.OpSend, Spans: both, Index: 1}))
-		require.NoError(t, table.Deallocate(both[gone].Handle))
-		parts, _ := p.whole(viSend)
-		require.Len(t, parts, takes/longest, "segments of the Send before")
-		last := p.get(viSend)
-		require.Equal(t, byte(viLast|viError), last.flags, "a Transmit Error")
-		require.Empty(t, last.payload, "beside the Transmit Error")
-		for i, f := range []viend.Flaws{0, viend.FlawProtection | viend.FlawPartial} {
-			got := receive(t, sent, "Send %d does not complete", i)
-			require.Equal(t, []any{i, f}, []any{got.Index, got.Flaws}, "which Send, and its flaws")
-		}
-		free := make(chan error, 1)
-		go func() { free <- table.Deallocate(both[1-gone].Handle) }()
-		require.NoError(t, receive(t, free, "nothing uses the other region, and it cannot be freed"))
-		p.over()
 	}
 }
 

@@ -72,13 +72,6 @@ func (b *Batch) Seal() {
 	}
 }
 
-// Constant adds octets that nobody changes or takes away.
-func (b *Batch) Constant(p []byte) {
-	b.Seal()
-	b.pieces = append(b.pieces, p)
-	b.size += len(p)
-}
-
 // Memory adds n octets of r from off on. It reports false if r was revoked.
 func (b *Batch) Memory(r stag.Ref, off, n uint64) bool {
 	if !r.Hold() {
@@ -154,30 +147,4 @@ func (b *Batch) Rollback(m Mark) {
 	clear(b.pieces[m.pieces:])
 	clear(b.spans[m.spans:])
 	b.Arena, b.pieces, b.start, b.spans, b.size = b.Arena[:m.arena], b.pieces[:m.pieces], m.start, b.spans[:m.spans], m.size
-}
-
-// Truncate drops everything from octet x on, which was not sent.
-func (b *Batch) Truncate(x int) {
-	b.Seal()
-	i, at := b.gone, b.sent
-	for i < len(b.pieces) && at+len(b.pieces[i]) <= x {
-		at += len(b.pieces[i])
-		i++
-	}
-	if i < len(b.pieces) && at < x {
-		b.pieces[i] = b.pieces[i][:x-at]
-		i++
-	}
-	clear(b.pieces[i:])
-	b.pieces = b.pieces[:i]
-	b.size = x
-	for k := len(b.spans); k > 0 && b.spans[k-1].end > x; k-- {
-		s := &b.spans[k-1]
-		s.end = x
-		if s.start >= x {
-			*s = span{}
-			b.spans = b.spans[:k-1]
-		}
-	}
-	b.past = min(b.past, len(b.spans))
 }

@@ -112,36 +112,6 @@ func TestRollback(t *testing.T) {
 	require.True(t, b.Empty())
 }
 
-// TestTruncate at every octet, with every number of octets sent: what is left is what was before.
-func TestTruncate(t *testing.T) {
-	const all = "abxxxcyyyy--d"
-	tab := stag.NewTable(stag.Config{})
-	x, y := newRegion(t, tab, 'x'), newRegion(t, tab, 'y')
-	for cut := range len(all) + 1 {
-		for sent := range cut + 1 {
-			b := New(100)
-			b.write("ab")
-			require.True(t, b.Memory(x.ref, 0, 3))
-			b.write("c")
-			require.True(t, b.Memory(y.ref, 0, 4))
-			b.Constant([]byte("--"))
-			b.write("d")
-			require.Equal(t, all, string(left(&b)))
-			b.Advance(sent)
-			held(&b)
-			b.Truncate(cut)
-			require.Equal(t, cut, b.Size())
-			require.Equal(t, all[sent:cut], string(left(&b)))
-			require.Equal(t, cut, held(&b))
-			b.write("!")
-			require.Equal(t, all[sent:cut]+"!", string(left(&b)))
-			for _, s := range b.spans {
-				require.LessOrEqual(t, s.end, cut)
-			}
-		}
-	}
-}
-
 // TestReset: an emptied batch is as a new one, and names no memory.
 func TestReset(t *testing.T) {
 	x := newRegion(t, stag.NewTable(stag.Config{}), 'x')
@@ -167,10 +137,11 @@ func TestReset(t *testing.T) {
 
 // TestFull: systems take a thousand pieces in one call.
 func TestFull(t *testing.T) {
+	x := newRegion(t, stag.NewTable(stag.Config{}), 'x')
 	b := New(0)
 	for range MaxPieces {
 		require.False(t, b.Full(1<<20))
-		b.Constant([]byte{0})
+		require.True(t, b.Memory(x.ref, 0, 1))
 	}
 	require.True(t, b.Full(1<<20))
 }

@@ -143,7 +143,7 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/gather internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
+			"internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",

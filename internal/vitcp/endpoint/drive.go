@@ -170,21 +170,18 @@ func (e *Endpoint) pump() (left bool) {
 		if t.b == nil && !e.refill() {
 			return false
 		}
-		before := t.b.Sent()
+		before := t.b.sent
 		err := e.write(t.b)
-		budget -= t.b.Sent() - before
-		if err == errRevoked { //nolint:errorlint // it is made here and not wrapped
-			err = e.pad(t.b)
-		}
+		budget -= t.b.sent - before
 		switch {
-		case err != nil && err != netpoll.ErrAgain: //nolint:errorlint // likewise
+		case err != nil && err != netpoll.ErrAgain: //nolint:errorlint // it is made there and not wrapped
 			e.breakOff()
 			return false
 		case e.over.Load(): // the rest is the end's
 			return false
 		case err != nil:
 			return true
-		case t.b.Empty():
+		case !t.b.left():
 			t.b.free()
 			t.b = nil
 		}
@@ -205,12 +202,11 @@ func (e *Endpoint) refill() bool {
 	}
 	t := &e.tx
 	t.b = newBatch()
-	if e.fill(t.b); t.b.Size() == 0 {
+	if e.fill(t.b); len(t.b.octets) == 0 {
 		t.b.free()
 		t.b = nil
 		return false
 	}
-	t.b.Seal()
 	return true
 }
 
@@ -218,7 +214,7 @@ func (e *Endpoint) refill() bool {
 // out why: the peer may have said so.
 func (e *Endpoint) breakOff() {
 	t := &e.tx
-	t.dead, t.torn = true, t.b.boundary() != t.b.Sent()
+	t.dead, t.torn = true, t.b.boundary() != t.b.sent
 	t.impatient = time.AfterFunc(e.patience(), func() {
 		if e.ownReader() {
 			e.lose(os.ErrDeadlineExceeded)

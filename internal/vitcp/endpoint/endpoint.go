@@ -208,9 +208,6 @@ func New(conn net.Conn, c Config) (*Endpoint, error) {
 	}
 	e.rx.init(c)
 	e.tx.crc = c.CRC
-	// Payload is sent from where it is if no CRC has to agree with it. At Unreliable
-	// it is copied too: memory that vanishes must not cost the connection there.
-	e.tx.inPlace = !c.CRC && e.reliable()
 	e.counted = inventory.Open(c.Inventory, "vitcp endpoint", conn.RemoteAddr(), e)
 	return e, nil
 }

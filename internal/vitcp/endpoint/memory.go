@@ -69,17 +69,6 @@ func (s *spans) here(n uint64) (ref stag.Ref, off, k uint64) {
 	return ref, s.off, min(n, ref.Len()-s.off)
 }
 
-// mayVanish reports whether some of the memory from the place on may vanish while it is
-// registered: then it is copied, and no system call reads or writes it.
-func (s *spans) mayVanish() bool {
-	for _, r := range s.refs[s.i:] {
-		if r.MayVanish() {
-			return true
-		}
-	}
-	return false
-}
-
 // skip moves on by n octets, which here has shown to be in one stretch.
 func (s *spans) skip(n uint64) { s.off += n }
 

@@ -14,7 +14,7 @@ import (
 const (
 	// intakeOctets is the buffer that segments are received in, at first.
 	intakeOctets = 16 << 10
-	// directAbove is the missing payload that is rather received where it belongs.
+	// directAbove is the missing payload that is placed as it comes.
 	directAbove = 4 << 10
 )
 
@@ -22,11 +22,10 @@ const (
 type receiver struct {
 	own    lockorder.Mutex[lockorder.EndpointReceive] // the reader's
 	cut    *segment.Cutter
-	early  []byte                        // received before the endpoint was made
-	waits  bool                          // it goes on when waited says so,
-	kept   segment.Segment               // with this segment, if its length is not zero
-	direct bool                          // payload is received where it belongs
-	room   [netpoll.MaxReadPieces][]byte // of readDirect
+	early  []byte          // received before the endpoint was made
+	waits  bool            // it goes on when waited says so,
+	kept   segment.Segment // with this segment, if its length is not zero
+	direct bool            // a long segment is placed as it comes
 
 	guesses guesses // at Unreliable
 
@@ -109,7 +108,7 @@ func (e *Endpoint) take(s *segment.Segment, fault segment.ParseFault) bool {
 	return e.place(s.Payload()) && e.complete(&s.Header)
 }
 
-// divert begins a long segment whose payload goes straight to its memory.
+// divert begins a long segment, which the buffer need not hold whole.
 func (e *Endpoint) divert() bool {
 	r := &e.rx
 	if !r.direct || r.cut.Missing() < directAbove {
@@ -169,6 +168,9 @@ func (e *Endpoint) fetch() (got, on bool) {
 	return true, true
 }
 
+// errRevoked: memory that something comes for is not registered any more.
+var errRevoked = errors.New("vitcp: memory revoked")
+
 // read receives some octets: of the diverted segment to its memory, others to the
 // buffer.
 func (e *Endpoint) read() error {
@@ -179,23 +181,11 @@ func (e *Endpoint) read() error {
 		r.cut.Advance(n)
 		return err
 	}
-	if r.sink == nil { // it is dropped
-		n, err := e.conn.TryRead(space[:min(len(space), r.away)])
-		r.away -= n
-		return err
+	n, err := e.conn.TryRead(space[:min(len(space), r.away)])
+	r.away -= n
+	if r.sink != nil && !r.sink.copyIn(space[:n]) {
+		return errRevoked
 	}
-	if r.sink.mayVanish() {
-		n, err := e.conn.TryRead(space[:min(len(space), r.away)])
-		r.away -= n
-		if !r.sink.copyIn(space[:n]) {
-			return errRevoked
-		}
-		return err
-	}
-	n, err := e.readDirect(space)
-	here := min(n, r.away)
-	r.away -= here
-	r.cut.Advance(n - here)
 	return err
 }
 

@@ -16,11 +16,10 @@ type transmitter struct {
 	dead      bool                                        // it cannot be written to
 	impatient *time.Timer                                 // ends it then
 
-	crc     bool
-	inPlace bool   // payload is not copied
-	b       *batch // nil while there is nothing to send
-	turn    bool   // an answer to an RDMA Read was framed last
-	torn    bool   // the stream ends within a segment
+	crc  bool
+	b    *batch // nil while there is nothing to send
+	turn bool   // an answer to an RDMA Read was framed last
+	torn bool   // the stream ends within a segment
 }
 
 // segKind says whose segment one is.
@@ -84,10 +83,10 @@ func (e *Endpoint) fill(b *batch) {
 	e.mu.Lock()
 	for !e.ended && e.choose(&s) {
 		e.mu.Unlock()
-		b.add(&s, e.tx.crc, e.tx.inPlace)
+		b.add(&s, e.tx.crc)
 		e.mu.Lock()
 		e.framed(&s)
-		if b.Full(batchOctets) {
+		if len(b.octets) >= batchOctets {
 			break
 		}
 	}

@@ -8,19 +8,13 @@ import (
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
-// errRevoked: memory that was to be sent is not registered any more.
-var errRevoked = errors.New("vitcp: memory revoked")
-
-// zeros is what a segment is padded with whose memory is gone.
-var zeros [segment.MaxSegment]byte
-
 // write sends what the connection takes of b at once, and tells of what has left.
 func (e *Endpoint) write(b *batch) error {
 	err := e.push(b)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.account(b)
-	if err != nil && !errors.Is(err, errRevoked) && !errors.Is(err, netpoll.ErrAgain) && e.broken == nil && !e.ended {
+	if err != nil && !errors.Is(err, netpoll.ErrAgain) && e.broken == nil && !e.ended {
 		e.broken = err
 		e.goOn(waitAnswers)
 	}
@@ -30,10 +24,9 @@ func (e *Endpoint) write(b *batch) error {
 // writeRest sends the segment that has begun to leave when the end came. If the program has closed the connection it waits
 // for nothing.
 func (e *Endpoint) writeRest(b *batch, wait bool) {
-	b.Seal()
 	for {
 		b.truncate(b.boundary())
-		if b.Empty() {
+		if !b.left() {
 			return
 		}
 		err := e.write(b)
@@ -45,11 +38,8 @@ func (e *Endpoint) writeRest(b *batch, wait bool) {
 			err = errors.Join(err, late)
 		}
 		e.deliver()
-		if errors.Is(err, errRevoked) {
-			err = e.pad(b)
-		}
 		if err != nil {
-			e.tx.torn = b.boundary() != b.Sent()
+			e.tx.torn = b.boundary() != b.sent
 			return
 		}
 	}
@@ -67,10 +57,10 @@ func (e *Endpoint) patience() time.Duration {
 func (e *Endpoint) account(b *batch) {
 	for b.known < len(b.marks) {
 		m := &b.marks[b.known]
-		if m.start >= b.Sent() {
+		if m.start >= b.sent {
 			break
 		}
-		whole := m.end <= b.Sent()
+		whole := m.end <= b.sent
 		if m.kind == segRequest && m.idx >= e.sq.head {
 			e.departed(*e.sq.at(m.idx), m, whole)
 		}
@@ -126,56 +116,6 @@ func (e *Endpoint) answered(m *mark) {
 func (e *Endpoint) blame(number uint32, code segment.ErrorCode) {
 	if e.c.Level == segment.ReliableReception && e.badCode == 0 { // VT-3.2-M15, VT-3.2-S5
 		e.badNumber, e.badCode = number, code
-	}
-}
-
-// pad goes on after memory of the segment that is next to be sent has gone. If none of
-// the segment has left, one with the transmit error takes its place. Else the rest is
-// zeros, and the error is told by the next one (2.2.2.2.5); if there is none, the peer
-// must not take the zeros for the message, and the stream is cut off. Nothing is sent
-// behind it.
-func (e *Endpoint) pad(b *batch) error {
-	i := b.known
-	for b.marks[i].end <= b.Sent() {
-		i++
-	}
-	m := b.marks[i]
-	s := m.outgoing
-	b.truncate(b.Sent())
-	if m.start < b.Sent() {
-		if m.Last() {
-			e.spoil(&s, true)
-			return errRevoked
-		}
-		b.Constant(zeros[:m.end-b.Sent()])
-		s.Offset += uint32(s.n)
-	}
-	s.abandon()
-	s.told = true
-	b.frame(&s, false, false)
-	b.Seal()
-	e.spoil(&s, false)
-	return nil
-}
-
-// spoil says that the message of s fails here. If its end cannot be told, that is at
-// once.
-func (e *Endpoint) spoil(s *outgoing, now bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stopped = true
-	switch {
-	case s.kind == segAnswer:
-		e.raise(EventReadProtection)
-		if now {
-			e.end(CauseInbound, errRevoked)
-		}
-	case s.idx >= e.sq.head:
-		r := *e.sq.at(s.idx)
-		r.flaws, r.cause = FlawProtection|FlawPartial, CauseRequest
-		if now {
-			e.end(CauseRequest, errRevoked)
-		}
 	}
 }
 
