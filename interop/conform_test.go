@@ -24,6 +24,7 @@ type fakeGuest struct {
 	t       *testing.T
 	l       net.Listener // of the server
 	wg      sync.WaitGroup
+	clients sync.WaitGroup
 	cancel  context.CancelFunc // ends the clients
 	starts  int
 	boots   int
@@ -35,6 +36,7 @@ func newFakeGuest(t *testing.T) *fakeGuest {
 	f.listen()
 	t.Cleanup(func() {
 		f.cancel()
+		f.clients.Wait()
 		_ = f.l.Close()
 		f.wg.Wait()
 	})
@@ -82,12 +84,13 @@ func (f *fakeGuest) couple(ctx context.Context, c net.Conn, play conformance.Rol
 func (f *fakeGuest) start(ctx context.Context, role conformance.Role, port int) error {
 	f.starts++
 	f.cancel()
+	f.clients.Wait() // a connection of theirs that ended later would be one of the new clients'
 	if role == conformance.Initiator {
 		return nil
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
 	for range 2 {
-		f.wg.Go(func() {
+		f.clients.Go(func() {
 			for ctx.Err() == nil {
 				var d net.Dialer
 				c, err := d.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
