@@ -399,18 +399,28 @@ func viRequestsOfOne(t *conformance.T) {
 	}
 	elsewhere := vipl.NewNetAddress(netip.MustParseAddrPort("192.0.2.1:0"), nil)
 	other := (&scene{t: t, wait: func(ctx context.Context) error { return second(h.nic.ConnectWaitFrom(ctx, server, elsewhere)) }}).sleeps()
-	calls("one")
-	calls("two")
 	bad := &vipl.NetAddress{HostAddress: []byte{1, 2, 3}}
 	viCode(t, vipl.ErrInvalidParameter, second(h.nic.ConnectWaitFrom(t.Context(), server, bad)), "no address")
-	for _, from := range []*vipl.NetAddress{here([]byte("two")), here(nil)} {
-		c := must(h.nic.ConnectWaitFrom(t.Context(), server, from))(t)
-		require.Equal(t, either(from.Discriminator == nil, "one", "two"), string(c.RemoteAddr().Discriminator))
+	is := func(c *vipl.Conn, name string) {
+		require.Equal(t, name, string(c.RemoteAddr().Discriminator))
 		a := c.RemoteViAttribs()
 		require.Equal(t, []any{vipl.ServiceReliableDelivery, uint32(4711), true, true}, []any{a.ReliabilityLevel, a.MaxTransferSize, a.EnableRdmaWrite, a.EnableRdmaRead})
 		require.NoError(t, c.ConnectReject())
 		viCode(t, vipl.ErrReject, receive(t, answers, "the answer"), "the answer")
 	}
+	// Who waits for "two" has waited longer than who waits for any of the host.
+	came := make(chan *vipl.Conn, 1)
+	two := (&scene{t: t, wait: func(ctx context.Context) error {
+		c, err := h.nic.ConnectWaitFrom(ctx, server, here([]byte("two")))
+		came <- c
+		return err
+	}}).sleeps()
+	calls("one")
+	is(must(h.nic.ConnectWaitFrom(t.Context(), server, here(nil)))(t), "one")
+	calls("two")
+	require.NoError(t, two.ends("its request has come"))
+	two.wakes()
+	is(<-came, "two")
 	other.stop()
 	other.gaveUp()
 }
