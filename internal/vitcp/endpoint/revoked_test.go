@@ -74,3 +74,34 @@ func writeAll(e *Endpoint, b *batch) {
 	}
 	e.deliver()
 }
+
+// Memory goes away when a part of a long segment has been placed there: the rest is not, and the connection ends.
+func TestRevokedWithinASegment(t *testing.T) {
+	x, y := net.Pipe()
+	defer y.Close()
+	table, user := stag.NewTable(stag.Config{}), stag.User{PD: 1}
+	e, err := New(x, Config{Level: segment.ReliableDelivery, MTU: 1000, STags: table, User: user, Handler: deafHandler{}})
+	require.NoError(t, err)
+	defer e.conn.Close()
+	buf := make([]byte, 8)
+	info, err := table.Register(stag.RegionConfig{PD: 1, Memory: buf, Access: wr.LocalWrite | wr.RemoteWrite})
+	require.NoError(t, err)
+	r := &e.rx
+	require.True(t, r.in.target.one(uint64(uintptr(unsafe.Pointer(&buf[0]))), info.STag, 8, table, user, wr.RemoteWrite))
+	r.sink, r.header.Length, r.away = &r.in.target, segment.SegmentHeader+8, 8
+	fetch := func() (on bool) {
+		for got := false; !got; {
+			got, on = e.fetch()
+		}
+		return on
+	}
+	go func() { _, _ = y.Write([]byte("here")) }()
+	for r.away > 4 {
+		require.True(t, fetch())
+	}
+	require.NoError(t, table.Deallocate(info.STag))
+	go func() { _, _ = y.Write([]byte("gone")) }()
+	require.False(t, fetch())
+	require.Equal(t, "here\x00\x00\x00\x00", string(buf))
+	require.Equal(t, CauseInbound, e.cause)
+}
