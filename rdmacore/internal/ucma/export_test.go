@@ -13,6 +13,9 @@ func (d *Device) Shorten(refused, connect time.Duration) {
 	d.limits.Refused, d.limits.Connect = refused, connect
 }
 
+// Patient sets how long a close may take.
+func (d *Device) Patient(t time.Duration) { d.limits.Close = t }
+
 // Here is where an id for datagrams looks for an address.
 func (d *Device) Here(a netip.AddrPort) netip.AddrPort { return d.here(a) }
 

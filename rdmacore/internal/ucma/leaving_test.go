@@ -4,6 +4,7 @@ package ucma_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -18,10 +19,7 @@ func TestLeaving(t *testing.T) {
 	d := newDevice(t)
 	client, server := d.program(), d.program()
 	c, s, cqp, sqp := pair(client, server)
-	send := uabi.SendWR{WRID: 1, Opcode: uabi.WRSend}
-	uv(client, uabi.CmdPostSend, &uabi.PostSend{
-		Response: client.resp(), QPHandle: client.handle(cqp), WRCount: 1, WQESize: uint32(len(umem.Bytes(&send))),
-	}, 4, umem.Bytes(&send)...)
+	client.posts(cqp, uabi.WRSend)
 	must(client, uabi.CMDisconnect, &uabi.Disconnect{ID: c}, 0)
 	assert.Equal(t, s, server.expect(uabi.CMEventDisconnected).ID)
 	assert.Equal(t, verbs.StateRTS, server.state(sqp), "nothing has ended it")
@@ -39,4 +37,27 @@ func TestLeaving(t *testing.T) {
 	}](server).Status)
 	assert.EqualValues(t, 2, server.destroy(s), "ESTABLISHED, DISCONNECTED")
 	assert.Zero(t, server.tokens())
+}
+
+// posts posts a request of nothing.
+func (p *program) posts(qpn, opcode uint32) {
+	w := uabi.SendWR{WRID: 1, Opcode: opcode}
+	uv(p, uabi.CmdPostSend, &uabi.PostSend{
+		Response: p.resp(), QPHandle: p.handle(qpn), WRCount: 1, WQESize: uint32(len(umem.Bytes(&w))),
+	}, 4, umem.Bytes(&w)...)
+}
+
+// TestLeavesASend: a program that has disconnected posts no receive any more, so that a Send which waits for one does not hold up
+// the end for as long as a close may take, though an RDMA Read waits for its answer behind the Send.
+func TestLeavesASend(t *testing.T) {
+	d := newDevice(t)
+	d.ucm.Patient(time.Hour)
+	client, server := d.program(), d.program()
+	c, s, cqp, sqp := pair(client, server)
+	server.posts(sqp, uabi.WRSend)
+	client.posts(cqp, uabi.WRRDMARead)
+	uv(client, uabi.CmdModifyQP, &uabi.ModifyQP{QPHandle: client.handle(cqp), AttrMask: uabi.QPState, QPState: uabi.QPSSQD}, 0)
+	must(client, uabi.CMDisconnect, &uabi.Disconnect{ID: c}, 0)
+	assert.Equal(t, c, client.expect(uabi.CMEventDisconnected).ID)
+	assert.Equal(t, s, server.expect(uabi.CMEventDisconnected).ID)
 }

@@ -37,10 +37,11 @@ func rnrTime(code uint8) time.Duration {
 type readiness struct {
 	q *QP
 
-	mu    sync.Mutex
-	timer *time.Timer // for the message that waits here; nil after the end
-	msn   uint32      // its
-	since time.Time   // and since when it does
+	mu     sync.Mutex
+	timer  *time.Timer // for the message that waits here; nil after the end
+	msn    uint32      // its
+	since  time.Time   // and since when it does
+	parted time.Time   // when it was seen to wait though the program has disconnected; zero: it has not
 
 	naks int    // of the Send of MSN nak, from the peer
 	nak  uint32 // 0: of none yet
@@ -84,14 +85,33 @@ func (r *readiness) look() {
 		return
 	}
 	q.mu.Lock()
-	asks, conn := q.discreet() && q.outstanding(), q.taken
+	asks, conn, told := q.discreet() && q.outstanding(), q.taken, q.ending.told
 	q.mu.Unlock()
+	if r.parts(told) {
+		q.abort() // a close waits for what is behind the message, and there will be no receive
+		return
+	}
 	if h, _ := verbsinternal.HeardOf(q.qp, asks); h.Closed && conn != nil {
 		conn.Leaving()
 	}
 	if q.file.dev.config.RoCE {
 		go verbsinternal.TellNotReady(q.qp, msn)
 	}
+}
+
+// parts reports whether the program, if it has disconnected, has had its time to receive the message.
+func (r *readiness) parts(told bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case !told:
+		r.parted = time.Time{}
+	case r.parted.IsZero():
+		r.parted = time.Now()
+	default:
+		return time.Since(r.parted) >= sayTime
+	}
+	return false
 }
 
 // still reports whether the message waited before, too. It says so once, and has look look again.
