@@ -27,7 +27,7 @@ func check(w io.Writer, asked netip.Addr) error {
 	add("address of the device", err, fmt.Sprintf("%s (%s)", a.Addr, a.Interface), "--addr with one that `ip addr` lists")
 	t, err := newTreeIn(treeFolders())
 	if err == nil {
-		t.remove()
+		t.remove(false)
 	}
 	add("temporary folder", err, "yes", "TMPDIR with a folder that you may write to")
 	if err := printRows(w, rows); err != nil {

@@ -83,7 +83,8 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	if err != nil {
 		return fmt.Errorf("making a folder for the device's files: %w", err)
 	}
-	defer tree.remove()
+	program := exec.Command(path, args[1:]...)
+	defer func() { tree.remove(signaled(program.ProcessState)) }()
 	if err := settings.WriteTree(tree.path); err != nil {
 		return fmt.Errorf("writing the device's files: %w", err)
 	}
@@ -91,7 +92,6 @@ func execute(cmd *cobra.Command, f flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	program := exec.Command(path, args[1:]...)
 	program.Args[0] = args[0]
 	program.Stdin, program.Stdout, program.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	program.Env = os.Environ()
@@ -147,6 +147,15 @@ func wait(program *exec.Cmd, signals <-chan os.Signal) error {
 		status = 128 + int(ws.Signal())
 	}
 	return cli.ExitStatus(status)
+}
+
+// signaled reports whether a signal has ended the program; s is nil if it was not started.
+func signaled(s *os.ProcessState) bool {
+	if s == nil {
+		return false
+	}
+	ws, _ := s.Sys().(syscall.WaitStatus)
+	return ws.Signaled()
 }
 
 // fromTerminal is whether the terminal has sent a signal to the program itself already: it sends them to every process in

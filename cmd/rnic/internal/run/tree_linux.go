@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -83,9 +84,18 @@ func begin(path string) (*tree, error) {
 	return t, nil
 }
 
-// remove removes the folder when the program has ended, unless a process that it left behind has the device still.
-func (t *tree) remove() {
-	if !t.used() && !t.named() {
+// dyingTime is how long a process may take to end at a signal.
+var dyingTime = time.Second
+
+// remove removes the folder when the program has ended, unless a process that it left behind has the device still. If a signal
+// has ended it, others that had the same one may be about to end.
+func (t *tree) remove(signaled bool) {
+	by := time.Now().Add(dyingTime)
+	left := t.used() || t.named()
+	for ; signaled && left && time.Now().Before(by); left = t.used() || t.named() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !left {
 		_ = t.clear()
 	}
 	t.close()

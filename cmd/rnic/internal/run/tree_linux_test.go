@@ -30,7 +30,7 @@ func swept(t *testing.T, dir string) {
 	t.Helper()
 	next, err := newTree(dir)
 	require.NoError(t, err)
-	next.remove()
+	next.remove(false)
 	assert.NoDirExists(t, next.path)
 }
 
@@ -57,7 +57,7 @@ func TestTree(t *testing.T) {
 	folder(t, held.path, treeMode)
 	swept(t, dir)
 	assert.DirExists(t, held.path)
-	held.remove()
+	held.remove(false)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Empty(t, left)
@@ -73,7 +73,7 @@ func TestTreeOutlives(t *testing.T) {
 	require.NoError(t, err)
 	defer marker.Close()
 	require.NoError(t, syscall.Flock(int(marker.Fd()), syscall.LOCK_SH))
-	left.remove()
+	left.remove(false)
 	swept(t, dir)
 	assert.DirExists(t, left.path)
 	require.NoError(t, marker.Close())
@@ -85,11 +85,25 @@ func TestTreeOutlives(t *testing.T) {
 	daemon := exec.Command("sleep", "1000")
 	daemon.Env = []string{envTree + "=" + left.path}
 	require.NoError(t, daemon.Start())
-	left.remove()
+	left.remove(false)
 	assert.DirExists(t, left.path)
 	require.NoError(t, daemon.Process.Kill())
 	_ = daemon.Wait()
 	swept(t, dir)
+	assert.NoDirExists(t, left.path)
+}
+
+// TestTreeOfTheDying: a process that ends at the same signal as the program, but later, leaves no folder behind.
+func TestTreeOfTheDying(t *testing.T) {
+	defer func(was time.Duration) { dyingTime = was }(dyingTime)
+	dyingTime = time.Minute
+	left, err := newTree(t.TempDir())
+	require.NoError(t, err)
+	marker, err := os.Open(filepath.Join(left.path, markerName))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(marker.Fd()), syscall.LOCK_SH))
+	time.AfterFunc(50*time.Millisecond, func() { _ = marker.Close() })
+	left.remove(true)
 	assert.NoDirExists(t, left.path)
 }
 
@@ -99,7 +113,7 @@ func TestTreeElsewhere(t *testing.T) {
 	tree, err := newTreeIn([]string{none, dir})
 	require.NoError(t, err)
 	assert.Equal(t, dir, filepath.Dir(tree.path))
-	tree.remove()
+	tree.remove(false)
 	_, err = newTreeIn([]string{none, none + "2"})
 	require.ErrorContains(t, err, none+":")
 	require.ErrorContains(t, err, none+"2:")
@@ -174,7 +188,7 @@ func TestSweepSparesABeginner(t *testing.T) {
 	require.NoError(t, err)
 	swept(t, dir)
 	assert.FileExists(t, filepath.Join(path, markerName))
-	tree.remove()
+	tree.remove(false)
 	assert.NoDirExists(t, path)
 }
 
@@ -211,6 +225,6 @@ func TestSweepsAtOnce(t *testing.T) {
 	assert.Len(t, left, runs)
 	for _, made := range live {
 		assert.FileExists(t, filepath.Join(made.path, markerName))
-		made.remove()
+		made.remove(false)
 	}
 }
