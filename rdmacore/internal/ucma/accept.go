@@ -41,10 +41,10 @@ func accept(c *call, q *uabi.Accept) error {
 	}
 	d := c.dev
 	cfg := d.connConfig(nic, &q.ConnParam)
-	if i.peerTakesImmediate {
-		offerImmediate(&cfg, true)
+	if i.peer.speaks {
+		say(&cfg, true, q.ConnParam.RNRRetryCount)
 	}
-	qp.PeerTakesImmediate(i.peerTakesImmediate)
+	i.peer.of(qp)
 	conn, err := r.Accept(context.Background(), qp.Verbs(), cfg)
 	if err != nil {
 		_ = r.Reject(nil) // if it stands: the program has changed the queue pair's state meanwhile

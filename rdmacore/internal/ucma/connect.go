@@ -31,7 +31,7 @@ func connect(c *call, q *uabi.Connect) error {
 	}
 	cfg := c.dev.connConfig(nic, &q.ConnParam)
 	if nic.Config().RoCE {
-		offerImmediate(&cfg, false)
+		say(&cfg, false, q.ConnParam.RNRRetryCount)
 	}
 	// Take asks package uverbs, which may ask an id to disconnect: not with dev.mu held.
 	var i *id

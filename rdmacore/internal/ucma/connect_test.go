@@ -153,7 +153,7 @@ func TestPeerTakesImmediate(t *testing.T) {
 	}{
 		{"RoCE", roce, roce, true, "hello"},
 		{"iWARP", iwarp, iwarp, false, "hello"},
-		{"RoCE to iWARP", roce, iwarp, false, "helloSRNRoCE\x01"},
+		{"RoCE to iWARP", roce, iwarp, false, "helloSRNRoCE\x0f"},
 		{"iWARP to RoCE", iwarp, roce, false, "hello"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -178,6 +178,50 @@ func TestPeerTakesImmediate(t *testing.T) {
 			}
 			server.destroy(l)
 		})
+	}
+}
+
+// TestRNRRetryCount: with the RoCE presentation rnr_retry_count is for the other end's queue pair, as an InfiniBand CM has it; the Send
+// for which there is no receive so often ends with RNR_RETRY_EXC_ERR. With iWARP it is for ever.
+func TestRNRRetryCount(t *testing.T) {
+	for _, row := range []struct {
+		client, server func(*uverbs.Config)
+		ofServer       uint8 // rnr_retry that the server's program says
+		want           uint8 // of the client's queue pair
+	}{
+		{asRoCE, asRoCE, 0, 0},
+		{asRoCE, asRoCE, 1, 1},
+		{asRoCE, asRoCE, 7, 7},
+		{asRoCE, asRoCE, 8 | 1, 1}, // three bits
+		{asRoCE, func(*uverbs.Config) {}, 0, 0},
+	} {
+		client, server := newDevice(t, row.client).program(), newDevice(t, row.server).program()
+		l, at := server.listen(1, netip.AddrPortFrom(loopback, 0))
+		c, cqp, sqp := client.create(2), client.qp(), server.qp()
+		client.resolve(c, at)
+		p := param(cqp, "hello")
+		p.RNRRetryCount = 5
+		must(client, uabi.CMConnect, &uabi.Connect{ConnParam: p, ID: c}, 0)
+		s := server.expect(uabi.CMEventConnectRequest).ID
+		p = param(sqp, "welcome")
+		p.RNRRetryCount = row.ofServer
+		must(server, uabi.CMAccept, &uabi.Accept{UID: 3, ConnParam: p, ID: s}, 0)
+		server.expect(uabi.CMEventEstablished)
+		client.expect(uabi.CMEventConnectResponse)
+		retry := func(p *program, qpn uint32) uint8 {
+			uv(p, uabi.CmdQueryQP, &uabi.QueryQP{Response: p.resp(), QPHandle: p.handle(qpn)}, len(umem.Bytes(&uabi.QueryQPResp{})))
+			return got[uabi.QueryQPResp](p).RNRRetry
+		}
+		assert.Equal(t, row.want, retry(client, cqp))
+		agreed := server.dev.uv.Config().RoCE
+		assert.Equal(t, map[bool]uint8{true: 5}[agreed], retry(server, sqp))
+		client.posts(cqp, uabi.WRSend)
+		if !agreed || row.want == 7 {
+			client.completes(uabi.WCSuccess)
+		} else {
+			client.completes(uabi.WCRNRRetryExcErr)
+		}
+		server.destroy(l)
 	}
 }
 

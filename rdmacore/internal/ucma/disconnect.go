@@ -21,9 +21,9 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 	}
 	private := conn.PrivateData()
 	if i.roce() && !i.passive {
-		var takes bool
-		private, takes = cutImmediate(private, true)
-		conn.QP().Context().(*uverbs.QP).PeerTakesImmediate(takes)
+		var p peer
+		private, p = cutPeer(private, true)
+		p.of(conn.QP().Context().(*uverbs.QP))
 	}
 	gone := i.state == destroying
 	i.push(kind, 0, func(e *event) { e.conn(private, conn.IRD(), conn.ORD()) })

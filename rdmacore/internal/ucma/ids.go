@@ -62,8 +62,7 @@ type id struct {
 	room     chan struct{}
 	// Of a child: its Request, until it is answered.
 	request *cm.Request
-	// peerTakesImmediate says that the peer's device has asked for Sends with payload and Immediate Data.
-	peerTakesImmediate bool
+	peer    peer
 	// The same of an id for datagrams.
 	setups *setupListener
 	setup  *setupRequest

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
@@ -29,12 +30,7 @@ func TestLeaving(t *testing.T) {
 	}, 4, umem.Bytes(&recv)...)
 	client.expect(uabi.CMEventDisconnected)
 	<-d.uv.QP(sqp).Verbs().Done()
-	wc := make([]byte, 8+len(umem.Bytes(&uabi.WC{})))
-	uv(server, uabi.CmdPollCQ, &uabi.PollCQ{Response: server.resp(), CQHandle: server.cq, NE: 1}, len(wc))
-	assert.EqualValues(t, uabi.WCSuccess, got[struct {
-		uabi.PollCQResp
-		uabi.WC
-	}](server).Status)
+	server.completes(uabi.WCSuccess)
 	assert.EqualValues(t, 2, server.destroy(s), "ESTABLISHED, DISCONNECTED")
 	assert.Zero(t, server.tokens())
 }
@@ -45,6 +41,24 @@ func (p *program) posts(qpn, opcode uint32) {
 	uv(p, uabi.CmdPostSend, &uabi.PostSend{
 		Response: p.resp(), QPHandle: p.handle(qpn), WRCount: 1, WQESize: uint32(len(umem.Bytes(&w))),
 	}, 4, umem.Bytes(&w)...)
+}
+
+// completes waits for a completion with that status.
+func (p *program) completes(status uint32) {
+	p.t.Helper()
+	var r struct {
+		uabi.PollCQResp
+		uabi.WC
+	}
+	require.Eventually(p.t, func() bool {
+		uv(p, uabi.CmdPollCQ, &uabi.PollCQ{Response: p.resp(), CQHandle: p.cq, NE: 1}, len(umem.Bytes(&r)))
+		r = got[struct {
+			uabi.PollCQResp
+			uabi.WC
+		}](p)
+		return r.Count == 1
+	}, 30*time.Second, time.Millisecond)
+	assert.EqualValues(p.t, status, r.Status)
 }
 
 // TestLeavesASend: a program that has disconnected posts no receive any more, so that a Send which waits for one does not hold up

@@ -108,7 +108,7 @@ func (i *id) requested(r *cm.Request, nic *uverbs.Device) bool {
 	k.state, k.passive, k.silent, k.request, k.options, k.nic = connecting, true, true, r, i.options, nic
 	private := r.PrivateData()
 	if k.roce() {
-		private, k.peerTakesImmediate = cutImmediate(private, false)
+		private, k.peer = cutPeer(private, false)
 	}
 	k.src, k.dst = tcpAddr(r.LocalAddr(), i.src), tcpAddr(r.RemoteAddr(), i.src)
 	k.src = netip.AddrPortFrom(k.src.Addr(), i.src.Port()) // not the TCP port that may stand for it

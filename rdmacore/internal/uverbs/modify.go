@@ -261,8 +261,8 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	keep(m, uabi.QPTimeout, &a.Timeout, m.Timeout)
 	keep(m, uabi.QPRetryCnt, &a.RetryCnt, m.RetryCnt)
 	keep(m, uabi.QPRNRRetry, &a.RNRRetry, m.RNRRetry)
-	if m.AttrMask&uabi.QPRNRRetry != 0 && q.ud == nil && q.uc == nil && q.file.dev.config.RoCE {
-		verbsinternal.PlaceSends(q.qp, a.RNRRetry < rnrForever)
+	if m.AttrMask&uabi.QPRNRRetry != 0 {
+		q.placeSends()
 	}
 	keep(m, uabi.QPRQPSN, &a.RQPSN, m.RQPSN)
 	keep(m, uabi.QPMaxQPRdAtomic, &a.MaxRdAtomic, m.MaxRdAtomic)

@@ -147,6 +147,23 @@ func (r *readiness) notReady(msn uint32) {
 	go r.q.unready(r.naks)
 }
 
+// SetRNRRetry is rnr_retry of a connection of rdma_cm, which the other end's program says.
+func (q *QP) SetRNRRetry(n uint8) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.attr.RNRRetry = n
+	q.attr.AttrMask |= uabi.QPRNRRetry
+	q.placeSends()
+}
+
+// placeSends has Sends complete when they have arrived, if the program wants to know of those for which there is no receive; q.mu is
+// held.
+func (q *QP) placeSends() {
+	if q.ud == nil && q.uc == nil && q.file.dev.config.RoCE {
+		verbsinternal.PlaceSends(q.qp, q.attr.RNRRetry < rnrForever)
+	}
+}
+
 // unready ends a Send for which the peer has told n times that it has no receive, if that is too often.
 func (q *QP) unready(n int) {
 	q.mu.Lock()
