@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"syscall"
 
+	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
@@ -64,6 +66,23 @@ func (r *Request) P2P() bool { return r.offer.Request.P2P }
 // LocalAddr is the address of this side that the peer has connected to: of a Listener on all
 // addresses, the one.
 func (r *Request) LocalAddr() net.Addr { return r.nc.LocalAddr() }
+
+// Gone reports whether the peer has given up meanwhile, as far as the system tells: Linux does, of TCP.
+func (r *Request) Gone() (gone bool) {
+	sc, ok := r.nc.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return true // it is closed here
+	}
+	_ = raw.Control(func(fd uintptr) {
+		h, known := tcpsock.HeardOf(fd)
+		gone = known && h.Closed
+	})
+	return gone
+}
 
 // RemoteAddr is the peer's address.
 func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }

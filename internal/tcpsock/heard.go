@@ -9,6 +9,6 @@ type Heard struct {
 	Tries int
 	// Answers counts what has come, but octets that had come before: a system whose adapter hears nothing sends those again.
 	Answers uint64
-	// Closed says that the peer's FIN has come, maybe behind octets that nobody has read.
+	// Closed says that the peer's FIN has come, maybe behind octets that nobody has read, or a reset.
 	Closed bool
 }

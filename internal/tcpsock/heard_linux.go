@@ -12,7 +12,7 @@ func HeardOf(fd uintptr) (h Heard, ok bool) {
 		Owes:    i.Unacked != 0 || i.Notsent_bytes != 0,
 		Tries:   int(i.Retransmits) + int(i.Probes),
 		Answers: i.Bytes_acked + i.Bytes_received + uint64(i.Segs_in-i.Data_segs_in),
-		Closed:  i.State == unix.BPF_TCP_CLOSE_WAIT,
+		Closed:  i.State == unix.BPF_TCP_CLOSE_WAIT || i.State == unix.BPF_TCP_CLOSE,
 	}, true
 }
 

@@ -93,7 +93,9 @@ func (d *Device) begin(l *link) error {
 	o.link = l
 	h.early -= len(o.early)
 	for _, r := range o.early {
-		if _, src, _, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
+		if r.Gone() {
+			refuseAll([]*cm.Request{r}, sayGone) // to nobody
+		} else if _, src, _, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
 			l.request <- r
 		} else {
 			refuseAll([]*cm.Request{r}, l.stranger(r, src))

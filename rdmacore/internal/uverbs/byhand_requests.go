@@ -69,6 +69,7 @@ const (
 	sayAnother = "the queue pair was told another peer's GID or number"
 	sayNewer   = "a later request has come"
 	sayMany    = "too many wait"
+	sayGone    = "it has given up"
 	sayType    = "one of the two queue pairs is RC, the other UC"
 )
 

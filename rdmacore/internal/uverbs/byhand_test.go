@@ -271,6 +271,17 @@ func TestByHandEarly(t *testing.T) {
 	d.dev.hand.mu.Unlock()
 }
 
+// TestByHandGone: a Request whose peer has given up before RTR is not taken for its peer's, which asks again.
+func TestByHandGone(t *testing.T) {
+	a, b := at(t, addr2), at(t, addr1)
+	b.raise(a)
+	awaitEarly(t, a.dev, 1)
+	require.NoError(t, b.to(uabi.QPSReset))
+	a.raise(b)
+	b.raise(a)
+	talk(t, a, b)
+}
+
 // awaitEarly waits until so many Requests wait for RTR.
 func awaitEarly(t *testing.T, d *Device, n int) {
 	t.Helper()
