@@ -41,7 +41,7 @@ type readiness struct {
 	timer  *time.Timer // for the message that waits here; nil after the end
 	msn    uint32      // its
 	since  time.Time   // and since when it does
-	parted time.Time   // when it was seen to wait though the program has disconnected; zero: it has not
+	parted time.Time   // and when it was seen to wait though the program has disconnected; zero: it was not
 
 	naks int    // of the Send of MSN nak, from the peer
 	nak  uint32 // 0: of none yet
@@ -70,7 +70,7 @@ func (r *readiness) waits(msn uint32) {
 	if r.timer == nil {
 		return
 	}
-	r.msn, r.since = msn, time.Now()
+	r.msn, r.since, r.parted = msn, time.Now(), time.Time{}
 	r.timer.Reset(either(r.q.file.dev.config.RoCE, leastRNR, sayTime))
 }
 
