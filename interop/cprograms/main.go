@@ -2,7 +2,8 @@
 
 // Command cprograms runs C programs of Debian's packages, which nobody changed, under `rnic run`: each pair in a
 // network of its own, the server first. It waits for what it can see (a listening socket, an exit), never for a time, and bounds each row.
-// A whole run updates the tables of docs/c-programs.md. Rows that cannot work are run too: they are red when they do work.
+// A whole run updates the tables of docs/c-programs.md, and those of docs/lab.md and docs/nic.md that say what programs
+// see. Rows that cannot work are run too: they are red when they do work.
 //
 // It exits with 0 if every row is as its table says, 1 if not, 2 on wrong usage. Run it with `make c-test`, on Debian;
 // interop/cprograms/packages installs what it needs. As root, or where user namespaces are allowed.
@@ -18,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -40,25 +42,26 @@ type options struct {
 	root   string // of the release that the programs are of; empty: this machine's
 }
 
-// The parts of a run, which are the parts of the page.
+// The parts of a run, which are sections of pages.
 const (
 	partPrograms = "programs"
 	partLossy    = "lossy"
 	partPyverbs  = "pyverbs"
 	partSiw      = "siw"
 	partNewer    = "newer"
-	partFaults   = "c-faults" // of docs/lab.md
+	partFaults   = "c-faults"
+	partNICs     = "c-nic"
 )
 
 func main() {
 	var opts options
 	flag.StringVar(&opts.rnic, "rnic", "bin/rnic", "the program to test, its two libraries beside it")
 	flag.StringVar(&opts.here, "dir", "interop/cprograms", "where ring.c and the lists are")
-	flag.StringVar(&opts.doc, "doc", "docs/c-programs.md", "page whose tables are updated after a whole part; empty for none")
+	flag.StringVar(&opts.doc, "doc", "docs/c-programs.md", "`page` whose tables are updated after a whole part, and lab.md and nic.md beside it; empty for none")
 	flag.StringVar(&opts.strace, "strace", "", "`folder` that gets what rnic run --strace writes, a file a side")
 	flag.BoolVar(&opts.keep, "keep", false, "keep the folder of each row, with what was printed")
 	flag.BoolVar(&opts.veth, "veth", false, "only the second run: two networks joined by a wire that loses 1 % of the packets")
-	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs, siw, newer or c-faults")
+	flag.StringVar(&opts.part, "part", "", "run only this `part`: programs, lossy, pyverbs, siw, newer, c-faults or c-nic")
 	flag.DurationVar(&opts.soak, "soak", 0, "instead: start, kill and start programs again for this `time`, and look for leaks")
 	flag.IntVar(&opts.bench, "bench", 0, "instead: measure the goals of speed in so many `rounds`, and update the page's table of them")
 	only := flag.String("run", "", "run only rows whose name matches this `regexp`, and update no page")
@@ -68,8 +71,8 @@ func main() {
 	if opts.veth {
 		opts.part = partLossy
 	}
-	known := map[string]bool{"": true, partPrograms: true, partLossy: true, partPyverbs: true, partSiw: true, partNewer: true, partFaults: true}
-	if err != nil || flag.NArg() > 0 || !known[opts.part] {
+	known := opts.part == "" || slices.ContainsFunc(opts.parts(), func(p part) bool { return p.name == opts.part })
+	if err != nil || flag.NArg() > 0 || !known {
 		flag.Usage()
 		os.Exit(2)
 	}
@@ -81,6 +84,21 @@ func main() {
 	}
 	if err != nil || !ok {
 		os.Exit(1)
+	}
+}
+
+// part is a part of a run, which makes the section of its name.
+type part struct {
+	name string
+	page string // beside -doc; empty: -doc
+	run  func(context.Context) (text string, ok bool, err error)
+}
+
+// parts are those of a whole run.
+func (o options) parts() []part {
+	return []part{
+		{partPrograms, "", o.programs}, {partLossy, "", o.lossy}, {partPyverbs, "", o.pyverbs}, {partSiw, "", o.siw}, {partNewer, "", o.newer},
+		{partFaults, "lab.md", o.faults}, {partNICs, "nic.md", o.nics},
 	}
 }
 
@@ -110,13 +128,9 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 	if o.soak > 0 {
 		return o.soaked(ctx)
 	}
-	type part struct {
-		name string
-		run  func(context.Context) (text string, ok bool, err error)
-	}
-	parts := []part{{partPrograms, o.programs}, {partLossy, o.lossy}, {partPyverbs, o.pyverbs}, {partSiw, o.siw}, {partNewer, o.newer}, {partFaults, o.faults}}
+	parts := o.parts()
 	if o.bench > 0 {
-		parts, o.part = []part{{"bench", o.benched}}, ""
+		parts, o.part = []part{{"bench", "", o.benched}}, ""
 	}
 	ok = true
 	for _, p := range parts {
@@ -130,8 +144,8 @@ func (o options) all(ctx context.Context) (ok bool, err error) {
 		ok = ok && good
 		if o.doc != "" && o.only.String() == "" {
 			page := o.doc
-			if p.name == partFaults {
-				page = filepath.Join(filepath.Dir(o.doc), "lab.md")
+			if p.page != "" {
+				page = filepath.Join(filepath.Dir(o.doc), p.page)
 			}
 			if err := docsection.Update(page, p.name, text); err != nil {
 				return false, err

@@ -23,6 +23,7 @@ type program struct {
 	cmd  *exec.Cmd
 	out  output        // what it prints
 	errs output        // the errors among that
+	says output        // the rest of it
 	err  error         // valid when done is closed
 	done chan struct{} // closed when it and all that holds its output has ended
 }
@@ -57,7 +58,7 @@ func begin(cmd *exec.Cmd, dir string) (*program, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "LC_ALL=C", "PWD="+dir)
-	cmd.Stdout, cmd.Stderr = &p.out, io.MultiWriter(&p.out, &p.errs)
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&p.out, &p.says), io.MultiWriter(&p.out, &p.errs)
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

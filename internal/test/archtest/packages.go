@@ -417,7 +417,7 @@ var packages = []group{
 		},
 		{
 			"interop/cprograms", "C programs of Debian's packages under `rnic run`",
-			"interop/internal/docsection interop/internal/procnet interop/internal/siw",
+			"cm interop/internal/docsection interop/internal/procnet interop/internal/siw lab/fault stats verbs",
 		},
 		{
 			"interop/containers", "RDMA programs in containers, by podman",

@@ -5,15 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
-
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* Two Sends of q end, the first with status, the second flushed, within seconds; a receive flushes, and q is in ERR. */
 static void ends_with(struct end *q, enum ibv_wc_status status, double seconds)

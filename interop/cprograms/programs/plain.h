@@ -1,8 +1,11 @@
-/* Queue pairs with the plain verbs, brought up by hand, for ends.c and events.c. */
+/* Queue pairs with the plain verbs, brought up by hand, and their NIC broken by `rnic nic`. */
 #ifndef PLAIN_H
 #define PLAIN_H
 
 #include "states.h"
+
+#include <time.h>
+#include <unistd.h>
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -71,14 +74,14 @@ static inline enum ibv_qp_state state(struct end *e)
 	return a.qp_state;
 }
 
-static void post_recv(struct end *e, uint64_t id)
+static inline void post_recv(struct end *e, uint64_t id)
 {
 	struct ibv_sge sge = {(uintptr_t)e->text, sizeof e->text, e->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1}, *bad;
 	MUST((errno = e->srq ? ibv_post_srq_recv(e->srq, &wr, &bad) : ibv_post_recv(e->qp, &wr, &bad)) == 0);
 }
 
-static void post_send(struct end *e, uint64_t id, unsigned flags)
+static inline void post_send(struct end *e, uint64_t id, unsigned flags)
 {
 	struct ibv_sge sge = {(uintptr_t)e->text, 8, e->mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags}, *bad;
@@ -86,7 +89,7 @@ static void post_send(struct end *e, uint64_t id, unsigned flags)
 }
 
 /* A message goes from one end to the other. */
-static void talk(struct end *from, struct end *to)
+static inline void talk(struct end *from, struct end *to)
 {
 	post_recv(to, 7);
 	memcpy(from->text, "message", 8);
@@ -96,6 +99,21 @@ static void talk(struct end *from, struct end *to)
 	MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == 7 && wc.byte_len == 8 && memcmp(to->text, "message", 8) == 0);
 	wc = completion(from->cq);
 	MUST(wc.status == IBV_WC_SUCCESS && wc.wr_id == 8);
+}
+
+/* Has `rnic nic` do that to this process. */
+static inline void nic(const char *rnic, const char *command, const char *what)
+{
+	char line[512];
+	snprintf(line, sizeof line, "env -u LD_PRELOAD %s nic %s %d %s >&2", rnic, command, getpid(), what);
+	MUST(system(line) == 0);
+}
+
+static inline double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 #endif

@@ -4,18 +4,6 @@
 #include "plain.h"
 
 #include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
-
-static const char *rnic;
-
-/* Has `rnic nic` do that to this process. */
-static void nic(const char *command, const char *what)
-{
-	char line[512];
-	snprintf(line, sizeof line, "env -u LD_PRELOAD %s nic %s %d %s", rnic, command, getpid(), what);
-	MUST(system(line) == 0);
-}
 
 static void event(enum ibv_event_type want, int port)
 {
@@ -50,18 +38,11 @@ static void port_is(enum ibv_port_state state, const char *text, const char *phy
 	file_says("rate", rate);
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 int main(int argc, char **argv)
 {
 	static const char full[] = "100 Gb/sec (4X EDR)";
 	MUST(argc == 2);
-	rnic = argv[1];
+	const char *rnic = argv[1];
 	open_device();
 	port_is(IBV_PORT_ACTIVE, "4: ACTIVE", "5: LinkUp", full, 1);
 
@@ -71,32 +52,32 @@ int main(int argc, char **argv)
 	up(&a, &b, retries);
 	up(&b, &a, retries);
 	talk(&a, &b);
-	nic("down", "");
+	nic(rnic, "down", "");
 	event(IBV_EVENT_PORT_ERR, 1);
 	port_is(IBV_PORT_DOWN, "1: DOWN", "3: Disabled", full, 1);
-	nic("up", ""); /* nothing waited: the connection is whole */
+	nic(rnic, "up", ""); /* nothing waited: the connection is whole */
 	event(IBV_EVENT_PORT_ACTIVE, 1);
 	port_is(IBV_PORT_ACTIVE, "4: ACTIVE", "5: LinkUp", full, 1);
 	talk(&a, &b);
 
-	nic("degrade", "10g 5ms");
+	nic(rnic, "degrade", "10g 5ms");
 	port_is(IBV_PORT_ACTIVE, "4: ACTIVE", "5: LinkUp", "10 Gb/sec", 1);
 	double begun = now();
 	talk(&a, &b);
 	MUST(now() - begun >= 0.005);
 
 	union ibv_gid zero = {0}, got;
-	nic("move-gid", "");
+	nic(rnic, "move-gid", "");
 	event(IBV_EVENT_GID_CHANGE, 1);
 	port_is(IBV_PORT_ACTIVE, "4: ACTIVE", "5: LinkUp", "10 Gb/sec", 2);
 	MUST(ibv_query_gid(context, 1, 1, &got) == 0 && memcmp(&got, &gid, sizeof got) == 0);
 	MUST(ibv_query_gid(context, 1, 0, &got) == 0 && memcmp(&got, &zero, sizeof got) == 0);
-	nic("quiet", "");
+	nic(rnic, "quiet", "");
 	event(IBV_EVENT_GID_CHANGE, 1);
 	MUST(ibv_query_gid(context, 1, 0, &got) == 0 && memcmp(&got, &gid, sizeof got) == 0);
 	port_is(IBV_PORT_ACTIVE, "4: ACTIVE", "5: LinkUp", full, 2);
 
-	nic("down", "");
+	nic(rnic, "down", "");
 	event(IBV_EVENT_PORT_ERR, 1);
 	begun = now();
 	post_send(&a, 1, IBV_SEND_SIGNALED);
@@ -106,7 +87,7 @@ int main(int argc, char **argv)
 	MUST(first.wr_id == 1 && first.status == IBV_WC_RETRY_EXC_ERR && second.wr_id == 2 && second.status == IBV_WC_WR_FLUSH_ERR);
 	MUST(now() - begun >= 0.26 && state(&a) == IBV_QPS_ERR); /* 4 x 67 ms */
 
-	nic("unplug", "");
+	nic(rnic, "unplug", "");
 	for (struct ibv_async_event e = {0}; e.event_type != IBV_EVENT_DEVICE_FATAL; ibv_ack_async_event(&e)) /* b's may be before it */
 		MUST(ibv_get_async_event(context, &e) == 0);
 	printf("%s\n", ibv_event_type_str(IBV_EVENT_DEVICE_FATAL));
@@ -114,7 +95,7 @@ int main(int argc, char **argv)
 	MUST(!ibv_alloc_pd(context) && errno == EIO);
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	MUST(list && list[0] && !ibv_open_device(list[0]));
-	nic("quiet", "");
+	nic(rnic, "quiet", "");
 	struct ibv_context *again = ibv_open_device(list[0]);
 	MUST(again);
 	struct ibv_pd *other = ibv_alloc_pd(again);
