@@ -135,7 +135,7 @@ interop: ## run the matrix and the conformance cases against Linux Soft-iWARP in
 	interop/run $(INTEROPFLAGS)
 
 .PHONY: c-test c-soak c-bench
-c-test: c ## run C programs of Debian's packages under `rnic run`, each pair in a network of its own, and update docs/c-programs.md, and what programs see in lab.md and nic.md
+c-test: c ## run C programs of Debian's packages under `rnic run`, each pair in a network of its own, and update docs/c-programs.md, lab.md and nic.md
 	interop/cprograms/packages
 	$(GO) test -count=1 -tags cprograms ./interop/cprograms
 	$(GO) run ./interop/cprograms $(CTESTFLAGS)

@@ -3,7 +3,7 @@
    It ends with 0 whatever it sees. */
 #include "plain.h"
 
-#include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 
 static const char *rnic;
@@ -12,11 +12,11 @@ static struct end a, b;
 /* The other end's events come when they come. */
 static bool of_b(const struct ibv_async_event *e)
 {
-	return (e->event_type <= IBV_EVENT_PATH_MIG_ERR && e->event_type != IBV_EVENT_CQ_ERR && e->element.qp == b.qp);
+	return e->event_type <= IBV_EVENT_PATH_MIG_ERR && e->event_type != IBV_EVENT_CQ_ERR && e->element.qp == b.qp;
 }
 
-/* Says an event, and whether there was one. */
-static bool event(void)
+/* Says an event, and whether one was there within that many milliseconds. */
+static bool event(int ms)
 {
 	static const struct {
 		enum ibv_event_type type;
@@ -27,8 +27,10 @@ static bool event(void)
 	};
 	struct ibv_async_event e;
 	do {
-		if (ibv_get_async_event(context, &e) != 0)
+		struct pollfd f = {.fd = context->async_fd, .events = POLLIN};
+		if (poll(&f, 1, ms) != 1)
 			return false;
+		MUST(ibv_get_async_event(context, &e) == 0);
 		ibv_ack_async_event(&e);
 	} while (of_b(&e));
 	const char *name = ibv_event_type_str(e.event_type);
@@ -44,12 +46,10 @@ static void done(const char *command, const char *what, int awaited)
 {
 	nic(rnic, command, what);
 	for (int i = 0; i < awaited; i++)
-		MUST(event());
-	int flags = fcntl(context->async_fd, F_GETFL);
-	MUST(fcntl(context->async_fd, F_SETFL, flags | O_NONBLOCK) == 0);
-	while (event())
+		if (!event(10000))
+			printf("no event\n");
+	while (event(0))
 		;
-	MUST(fcntl(context->async_fd, F_SETFL, flags) == 0);
 }
 
 static void port(void)
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
 		{"down", down}, {"longer", down_longer}, {"degrade", degrade}, {"move-gid", move_gid},
 		{"fatal", fatal}, {"unplug", unplug}, {"plan.verb", plan}, {"plan.post", plan_post}, {"quiet", quiet},
 	};
-	MUST(argc == 3);
+	MUST(argc == 3 && setvbuf(stdout, NULL, _IOLBF, BUFSIZ) == 0);
 	rnic = argv[1];
 	open_device();
 	create(&a);
