@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/ownsock"
@@ -81,7 +82,7 @@ func obey(c *net.UnixConn, control Controller) {
 }
 
 // Order has the process that has the socket carry out cmd, and returns what was done. Errors: of the socket; of a process that takes no
-// commands; the process's own.
+// commands, or ends before it answers; the process's own.
 func Order(path string, cmd Command) (string, error) {
 	text, err := json.Marshal(cmd)
 	if err != nil {
@@ -104,6 +105,9 @@ func Order(path string, cmd Command) (string, error) {
 		return "", fmt.Errorf("stats: %s: %w", path, err)
 	}
 	if err := errors.Join(unsent, in.Decode(&a)); err != nil {
+		if slices.ContainsFunc(s.RNICs, func(r RNIC) bool { return r.Port != nil }) {
+			return "", fmt.Errorf("stats: process %d has ended before it answered: of what it was told, maybe", s.PID)
+		}
 		return "", fmt.Errorf("stats: process %d takes no commands: it offers its counters alone", s.PID)
 	}
 	if a.Error != "" {

@@ -75,6 +75,24 @@ func TestNoControl(t *testing.T) {
 	require.ErrorContains(t, err, "takes no commands: it offers its counters alone")
 }
 
+// TestControlDies: a process that ends of what it is told takes commands all the same.
+func TestControlDies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		_ = json.NewEncoder(nc).Encode(stats.Snapshot{PID: 4711, RNICs: []stats.RNIC{{Port: &stats.Port{}}}})
+		_ = nc.Close()
+	}()
+	_, err = stats.Order(path, stats.Command{Do: "fatal"})
+	require.ErrorContains(t, err, "process 4711 has ended before it answered")
+}
+
 // TestControlNonsense: what is no command does nothing.
 func TestControlNonsense(t *testing.T) {
 	s, c := controlled(t)
