@@ -2,6 +2,7 @@ package nd2_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/nd2"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // notify waits for a result in a goroutine; it has asked for it when notify returns.
@@ -188,6 +190,43 @@ func TestNotifyErrors(t *testing.T) {
 	require.NoError(t, waiting.GetOverlappedResult(true))
 	b.done(2, nd2.RequestTypeReceive, nd2.ErrCanceled)
 	require.ErrorIs(t, b.in.Notify(bounded(t), 3), nd2.ErrInvalidParameter1)
+}
+
+// Results that nobody has retrieved are no errors.
+func TestNotifyErrorsBehindResults(t *testing.T) {
+	a, b := pair(t, shape{})
+	require.NoError(t, b.qp.Receive(1, nil))
+	require.NoError(t, b.qp.Receive(2, nil))
+	require.NoError(t, a.qp.Send(1, nil, nd2.OpFlagSilentSuccess))
+	require.Eventually(t, func() bool { return b.in.Verbs().Stats().Queue.Now == 1 }, time.Minute, time.Millisecond)
+	waiting := nd2.Overlap(bounded(t), func(ctx context.Context) error { return b.in.Notify(ctx, nd2.CQNotifyErrors) })
+	over := func() bool { return !errors.Is(waiting.GetOverlappedResult(false), nd2.Pending) }
+	require.Eventually(t, func() bool { return over() || b.in.Armed() }, time.Minute, time.Millisecond)
+	require.False(t, over())
+	require.NoError(t, a.conn.Disconnect(bounded(t)))
+	require.NoError(t, waiting.GetOverlappedResult(true))
+}
+
+// The event of the shared receive queue that comes while nobody waits is asked for again by who does.
+func TestSRQNotifyAfterAnEvent(t *testing.T) {
+	a, b := pair(t, shape{srq: true}) // threshold 2
+	receives := func(n int) {
+		for range n {
+			require.NoError(t, b.srq.Receive(nil, nil))
+		}
+	}
+	events := make(chan verbs.Event, 4)
+	require.NoError(t, b.a.OnEvent(func(e verbs.Event) { events <- e }))
+	receives(2)
+	require.NoError(t, a.qp.Send(nil, nil, nd2.OpFlagSilentSuccess))
+	require.Equal(t, verbs.EventSRQLimit, (<-events).ID)
+	receives(1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	low := nd2.Overlap(ctx, b.srq.Notify)
+	require.Eventually(t, b.srq.Armed, time.Minute, time.Millisecond)
+	require.NoError(t, a.qp.Send(nil, nil, nd2.OpFlagSilentSuccess))
+	require.NoError(t, low.GetOverlappedResult(true))
 }
 
 // More results than the queue holds: it is unusable then, and says so.

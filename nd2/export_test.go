@@ -37,6 +37,14 @@ func (a *Adapter) Owners() int { return a.owners.Len() }
 // NIC is the adapter's.
 func (a *Adapter) NIC() *verbs.RNIC { return a.nic }
 
+// OnEvent has f told of the events of the adapter's RNIC when the adapter has been.
+func (a *Adapter) OnEvent(f func(verbs.Event)) error {
+	return a.nic.SetEventHandler(func(e verbs.Event) {
+		a.event(e)
+		f(e)
+	})
+}
+
 // QueuePairs is how many queue pairs the adapter knows.
 func (a *Adapter) QueuePairs() int {
 	a.mu.RLock()

@@ -6,8 +6,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/wr"
 )
+
+// TestStatsSendsOn: who posts while Stats has the side leaves the sending to it.
+func TestStatsSendsOn(t *testing.T) {
+	r := newRig(t, setup{})
+	r.s.tx.mu.Lock()
+	r.postSend(wr.Request{})
+	r.s.tx.mu.Unlock()
+	_ = r.q.Stats()
+	assert.Equal(t, rawpeer.Send(1, nil).Octets(), r.next())
+}
 
 // TestStatsAmidAnEnd: whoever asks while a session ends gets its counters whole, and races with nothing.
 func TestStatsAmidAnEnd(t *testing.T) {
