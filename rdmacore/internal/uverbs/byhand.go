@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/softrnic/softrnic/cm"
 )
@@ -31,7 +31,7 @@ const (
 
 // byHand is what a device knows of its queue pairs' numbers.
 type byHand struct {
-	least time.Duration // 0 stands for leastPatience; set before use
+	least atomic.Int64 // nanoseconds; 0 stands for leastPatience
 
 	mu    sync.Mutex
 	ports map[uint16]*handPort // guarded by mu, as below

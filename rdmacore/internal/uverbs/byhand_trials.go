@@ -58,8 +58,8 @@ func (q *QP) patience(least time.Duration) (limit time.Duration, ok bool) {
 
 // leastTime is what requests wait in any case.
 func (h *byHand) leastTime() time.Duration {
-	if h.least != 0 {
-		return h.least
+	if d := h.least.Load(); d != 0 {
+		return time.Duration(d)
 	}
 	return leastPatience
 }

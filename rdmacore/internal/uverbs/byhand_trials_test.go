@@ -41,7 +41,7 @@ func hasty(t testing.TB, a netip.Addr) (*side, *told) {
 	t.Helper()
 	said := &told{}
 	p := open(t, Config{Addr: a, CRC: true, Report: said.report})
-	p.dev.hand.least = time.Nanosecond
+	p.dev.hand.least.Store(int64(time.Nanosecond))
 	p.context()
 	return newSide(p, allRights), said
 }

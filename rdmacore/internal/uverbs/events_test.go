@@ -68,7 +68,7 @@ func TestLastWQE(t *testing.T) {
 	}
 	t.Run("nobody there", func(t *testing.T) {
 		p := open(t, Config{Addr: addr1})
-		p.dev.hand.least = time.Nanosecond
+		p.dev.hand.least.Store(int64(time.Nanosecond))
 		p.context()
 		a := sharing(p)
 		a.raiseTo(addr2.As16(), 17<<8, 1, 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
-// twoByHand is a queue pair of each of two devices, as of two hosts, and what the first device says.
+// twoByHand is a queue pair of each of two devices, as of two hosts, that are connected, and what the first device says.
 func twoByHand(t *testing.T, c Config, timeout uint8) (a, b *side, said chan string) {
 	t.Helper()
 	said = make(chan string, 8)
@@ -22,10 +22,11 @@ func twoByHand(t *testing.T, c Config, timeout uint8) (a, b *side, said chan str
 	p := started(t, c)
 	c.Report = nil
 	o := started(t, c)
-	p.dev.hand.least = time.Nanosecond
 	a, b = newSide(p, allRights), newSide(o, allRights)
 	handed(a, b, timeout)
 	handed(b, a, timeout)
+	warm(a, b)
+	a.dev.hand.least.Store(1) // from here on: it is for the time until they are connected, too
 	return a, b, said
 }
 
@@ -41,7 +42,6 @@ func warm(a, b *side) {
 func TestSilentPeer(t *testing.T) {
 	for _, acknowledged := range []bool{false, true} {
 		a, b, said := twoByHand(t, Config{RoCE: acknowledged}, 16) // 2 x 268 ms
-		warm(a, b)
 		read := func(id int) { a.posted(rdma(signaled(uabi.WRRDMARead, id), b, 0), a.sge(0, 8)) }
 		if acknowledged {
 			b.dev.SetLink(Link{Delay: time.Hour})
@@ -67,7 +67,6 @@ func TestSilentPeer(t *testing.T) {
 // TestSilentSend: a Send completes when TCP has it, and the queue pair ends all the same: the next finds out.
 func TestSilentSend(t *testing.T) {
 	a, b, said := twoByHand(t, Config{}, 16)
-	warm(a, b)
 	b.dev.SetLink(Link{Down: true})
 	a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))
 	a.one()
@@ -81,8 +80,7 @@ func TestSilentSend(t *testing.T) {
 func TestCableBreaks(t *testing.T) {
 	exhaustion.Alone(t, func() {
 		a, b, said := twoByHand(t, Config{RoCE: true}, 17) // 2 x 537 ms
-		b.dev.hand.least = time.Nanosecond
-		warm(a, b)
+		b.dev.hand.least.Store(int64(time.Nanosecond))
 		read := func(s, peer *side, id int) { s.posted(rdma(signaled(uabi.WRRDMARead, id), peer, 0), s.sge(0, 8)) }
 		require.NoError(t, exhaustion.Loopback(false))
 		read(a, b, 1)
@@ -107,7 +105,6 @@ func TestCableBreaks(t *testing.T) {
 func TestSilentForAWhile(t *testing.T) {
 	for _, timeout := range []uint8{0, 18} { // 2 x 1.07 s
 		a, b, said := twoByHand(t, Config{RoCE: true}, timeout)
-		warm(a, b)
 		b.dev.SetLink(Link{Down: true})
 		a.posted(rdma(signaled(uabi.WRRDMARead, 1), b, 0), a.sge(0, 8))
 		time.Sleep(1800 * time.Millisecond)
@@ -121,7 +118,6 @@ func TestSilentForAWhile(t *testing.T) {
 // TestNotSilent: a peer whose program does not read, with a window that is full, is there: its system answers.
 func TestNotSilent(t *testing.T) {
 	a, b, said := twoByHand(t, Config{RoCE: true}, 12) // 2 x 17 ms
-	warm(a, b)
 	b.dev.SetLink(Link{Delay: time.Minute})
 	const n = 31
 	for i := range n { // more than the peer's buffer has room for

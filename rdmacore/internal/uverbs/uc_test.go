@@ -239,7 +239,7 @@ func TestUCPeerGone(t *testing.T) {
 func TestUCNobody(t *testing.T) {
 	said := &sayings{}
 	a, b := ucSide(t, said.config(addr1, false)), ucSide(t, Config{Addr: addr2, CRC: true})
-	a.dev.hand.least = 50 * time.Millisecond
+	a.dev.hand.least.Store(int64(50 * time.Millisecond))
 	a.raise(b)
 	for i := range 3 {
 		a.posted(signaled(uabi.WRSend, i), a.sge(0, 8))
@@ -250,7 +250,7 @@ func TestUCNobody(t *testing.T) {
 	assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
 	assert.Equal(t, 1, said.with(&said.report, "does not reach"))
 	require.NoError(t, a.to(uabi.QPSReset))
-	a.dev.hand.least = 0
+	a.dev.hand.least.Store(0)
 	c := ucSide(t, Config{Addr: addr2, CRC: true}) // at b what a has given up still waits
 	a.raise(c)
 	c.raise(a)
@@ -261,7 +261,8 @@ func TestUCNobody(t *testing.T) {
 func TestUCAndRC(t *testing.T) {
 	for _, dialer := range []netip.Addr{addr1, netip.MustParseAddr("127.0.0.3")} {
 		a, b := ucSide(t, Config{Addr: dialer, CRC: true}), at(t, addr2)
-		a.dev.hand.least, b.dev.hand.least = 100*time.Millisecond, 100*time.Millisecond
+		a.dev.hand.least.Store(int64(100 * time.Millisecond))
+		b.dev.hand.least.Store(int64(100 * time.Millisecond))
 		a.raise(b)
 		b.raise(a)
 		a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))
