@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case len(args) >= 3 && args[0] == "serve" && number(1) > 0:
-		return serve(ctx, number(1), args[2:])
+		return serve(ctx, number(1), args[2:], os.Stdout)
 	case len(args) >= 4 && args[0] == "work" && number(1) >= 0 && number(2) > 0:
 		return work(ctx, number(1), number(2), args[3:], os.Stdout)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -87,15 +89,18 @@ func (r *relay) set(stuck bool) {
 
 // TestPathLost: a path that stands still in the middle of the work costs no push and doubles none.
 func TestPathLost(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // a number that is free, most likely until it is taken again
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
 	const workers, steps = 3, 400
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	all, ctx := errgroup.WithContext(ctx)
-	all.Go(func() error { return serve(ctx, workers, []string{addr}) })
+	where, tells := io.Pipe()
+	all.Go(func() error {
+		err := serve(ctx, workers, []string{"127.0.0.1:0"}, tells)
+		return errors.Join(err, tells.CloseWithError(err))
+	})
+	var addr string
+	_, err := fmt.Fscanf(where, "serving at %s\n", &addr)
+	require.NoError(t, err)
 	lossy := newRelay(t, addr)
 	for id := range workers {
 		all.Go(func() error {

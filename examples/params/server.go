@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/softrnic/softrnic/cm"
@@ -30,8 +31,8 @@ type worker struct {
 	conn *cm.Conn // the newest
 }
 
-// serve ends when all workers have pushed all they have, and says whether the sum is right.
-func serve(ctx context.Context, workers int, addrs []string) error {
+// serve ends when all workers have pushed all they have, and says whether the sum is right. It tells where it serves.
+func serve(ctx context.Context, workers int, addrs []string, tell io.Writer) error {
 	all, finished := context.WithCancel(ctx)
 	defer finished()
 	s := &server{workers: map[int]*worker{}, left: workers, finished: finished}
@@ -52,7 +53,7 @@ func serve(ctx context.Context, workers int, addrs []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println("serving at", l.Addr())
+		fmt.Fprintln(tell, "serving at", l.Addr())
 		accepting.Go(func() {
 			s.accept(all, l)
 			stop, cancel := context.WithCancel(ctx)
