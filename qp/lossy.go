@@ -46,6 +46,10 @@ type loss struct {
 	muted   bool
 	stalled atomic.Bool // see Stalled
 	guesses guesses
+	// whys are of the last receives that were given up: a completion has the number of its reason alone. Older ones, that nobody has
+	// polled yet, have their status.
+	whys [16]*wr.Reason
+	told int
 }
 
 // A reliable queue pair ends with the first wrong STag of the peer's; here a peer could try one after the other. As with VI's
@@ -176,7 +180,10 @@ func (r *receiver) giveUp(f streamFault, why func() *wr.Reason) {
 		return
 	}
 	c := wr.Completion{Status: consequenceOf(f).Status}
-	if c.Status == wr.StatusFlushed { // not a fault of a receive
+	switch {
+	case f == faultSendTooLong: // an adapter's word, whose program does not look at the reason
+		c.Status = wr.StatusInvalidLength
+	case c.Status == wr.StatusFlushed: // not a fault of a receive
 		c.Status = wr.StatusInvalidateSTag
 	}
 	w := why()
@@ -187,6 +194,8 @@ func (r *receiver) giveUp(f streamFault, why func() *wr.Reason) {
 		w.Operation = wr.OpRecv.Words()
 	}
 	c.Value = w.Number()
+	r.loss.whys[r.loss.told%len(r.loss.whys)] = w
+	r.loss.told++
 	r.handCompleted()
 	r.hand([]cq.Entry{r.closeRecv(c, false)})
 }

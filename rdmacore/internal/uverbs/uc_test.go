@@ -200,7 +200,7 @@ func TestUCShared(t *testing.T) {
 		a.one()
 	}
 	got := b.wait(2)
-	assert.EqualValues(t, uabi.WCLocLenErr, got[0].Status)
+	assert.EqualValues(t, uabi.WCLocLenErr, got[0].Status, "%+v", got)
 	assert.EqualValues(t, uabi.WCSuccess, got[1].Status)
 	assert.EqualValues(t, uabi.QPSRTS, b.query().QPState)
 }
