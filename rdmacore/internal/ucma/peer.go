@@ -25,8 +25,6 @@ const (
 	peerReply = 0x80
 	peerRNR   = 0x0e
 	peerImm   = 0x01
-
-	rnrForever = 7
 )
 
 // peer is what the other end's device has said.
@@ -38,7 +36,7 @@ type peer struct {
 
 // say has a Request or a Reply say it, with the program's rnr_retry_count, of which three bits count.
 func say(c *cm.Config, reply bool, rnr uint8) {
-	bits := byte(peerImm) | (rnrForever-rnr&rnrForever)<<1
+	bits := byte(peerImm) | (uverbs.RNRForever-rnr&uverbs.RNRForever)<<1
 	if reply {
 		bits |= peerReply
 	}
@@ -55,7 +53,7 @@ func cutPeer(private []byte, reply bool) (program []byte, p peer) {
 	if bits&peerReply != 0 != reply {
 		return private, p
 	}
-	return private[:n], peer{speaks: true, immediate: bits&peerImm != 0, rnr: rnrForever - bits&peerRNR>>1}
+	return private[:n], peer{speaks: true, immediate: bits&peerImm != 0, rnr: uverbs.RNRForever - bits&peerRNR>>1}
 }
 
 // of has a queue pair know its peer's device.

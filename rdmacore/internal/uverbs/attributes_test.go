@@ -119,7 +119,7 @@ func TestRemoteStatus(t *testing.T) {
 		}, uabi.WCRemOpErr}, // RFC 7306 8.2 has a catastrophe of it
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, b, _ := rnrPair(t, rnrForever, 12)
+			a, b, _ := rnrPair(t, RNRForever, 12)
 			require.NoError(t, b.modify(uabi.ModifyQP{AttrMask: uabi.QPAccessFlags, QPAccessFlags: c.rights}))
 			a.posted(c.request(a, b), a.sge(0, 8))
 			assert.EqualValues(t, c.want, a.wait(1)[0].Status)
@@ -129,7 +129,7 @@ func TestRemoteStatus(t *testing.T) {
 
 // TestTooLong: a message that does not fit its receive.
 func TestTooLong(t *testing.T) {
-	a, b, _ := rnrPair(t, rnrForever, 12)
+	a, b, _ := rnrPair(t, RNRForever, 12)
 	_, err := b.recv(1, b.sge(0, 8))
 	require.NoError(t, err)
 	a.posted(signaled(uabi.WRSend, 1), a.sge(0, 9))

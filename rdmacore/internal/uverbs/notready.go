@@ -16,8 +16,8 @@ import (
 // rnr_retry of them, of which 7 is any number, the one behind ends the Send with RNR_RETRY_EXC_ERR. Nothing is read behind a message that
 // waits, so TCP is asked whether the peer has closed meanwhile.
 
-// rnrForever is the rnr_retry that never ends.
-const rnrForever = 7
+// RNRForever is the rnr_retry that never ends.
+const RNRForever = 7
 
 // leastRNR is the least time until a peer is told, and told again: what comes late by less is late because this machine is slow.
 const leastRNR = 10 * time.Millisecond
@@ -160,7 +160,7 @@ func (q *QP) SetRNRRetry(n uint8) {
 // held.
 func (q *QP) placeSends() {
 	if q.ud == nil && q.uc == nil && q.file.dev.config.RoCE {
-		verbsinternal.PlaceSends(q.qp, q.attr.RNRRetry < rnrForever)
+		verbsinternal.PlaceSends(q.qp, q.attr.RNRRetry < RNRForever)
 	}
 }
 
@@ -168,7 +168,7 @@ func (q *QP) placeSends() {
 func (q *QP) unready(n int) {
 	q.mu.Lock()
 	most := int(q.attr.RNRRetry)
-	over := q.attr.AttrMask&uabi.QPRNRRetry != 0 && most < rnrForever && n > most && !q.ending.told && !q.ending.unready
+	over := q.attr.AttrMask&uabi.QPRNRRetry != 0 && most < RNRForever && n > most && !q.ending.told && !q.ending.unready
 	if over {
 		q.ending.unready = true
 	}

@@ -37,7 +37,7 @@ func rnrPair(t *testing.T, retries, timer uint8) (a, b *side, said *told) {
 	a, said = roceAt(t)
 	b, _ = roceAt(t)
 	a.raiseRNR(b, retries, timer)
-	b.raiseRNR(a, rnrForever, timer)
+	b.raiseRNR(a, RNRForever, timer)
 	return a, b, said
 }
 
@@ -102,7 +102,7 @@ func TestNotReadyLong(t *testing.T) {
 
 // TestReadyLate: with 7 a Send waits for ever, and with fewer retries it does as long as they last.
 func TestReadyLate(t *testing.T) {
-	for _, retries := range []uint8{rnrForever, 6} {
+	for _, retries := range []uint8{RNRForever, 6} {
 		a, b, said := rnrPair(t, retries, 0) // 655 ms
 		for i := range uint64(3) {
 			a.posted(signaled(uabi.WRSend, int(i)), a.sge(0, 8))
