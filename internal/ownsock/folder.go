@@ -39,13 +39,18 @@ func RemoveStale(path string) (alive bool, err error) {
 // in its place.
 func RemoveIf(path string, is os.FileInfo) error {
 	now, err := os.Lstat(path)
-	if err == nil && os.SameFile(now, is) {
+	if err == nil && same(now, is) {
 		err = os.Remove(path)
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
+}
+
+// same reports whether two looks at a path found one file. A number alone says too little: the next file may have it again.
+func same(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
 }
 
 // Dial connects to the socket at path. Refused tells the error of one that nobody has open.
