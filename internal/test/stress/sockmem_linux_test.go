@@ -11,7 +11,7 @@ import (
 
 // socketMemory is the kernel's memory of this process's sockets at a listener's address: data and what manages them, that came and were
 // not read, and that wait to go or to be acknowledged.
-func socketMemory(addr string) (octets uint64) {
+func socketMemory(addr string) (sum octets) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil {
 		return 0
@@ -38,8 +38,8 @@ func socketMemory(addr string) (octets uint64) {
 		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 		if errno == 0 {
-			octets += uint64(info[receive]) + uint64(info[queued]) + uint64(info[reserved])
+			sum += octets(info[receive]) + octets(info[queued]) + octets(info[reserved])
 		}
 	}
-	return octets
+	return sum
 }

@@ -3,4 +3,4 @@
 package stress
 
 // socketMemory cannot be read here.
-func socketMemory(string) uint64 { return 0 }
+func socketMemory(string) octets { return 0 }

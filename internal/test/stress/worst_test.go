@@ -95,7 +95,7 @@ func (w *worst) measure(t *testing.T, n int) (c costs) {
 	var before octets
 	s := weigh(t, srv, func() { // what is made once is there then
 		a := w.open(t, srv, n)
-		steady(func() {})
+		steady(memory)
 		honest()
 		many := runtime.NumGoroutine()
 		a.close()
@@ -111,8 +111,10 @@ func (w *worst) measure(t *testing.T, n int) (c costs) {
 	all := w.open(t, srv, n)
 	defer all.close()
 	c.open = len(all.conns)
-	after := steady(func() { c.socket = max(c.socket, kib(socketMemory(srv.addr), c.open)) })
-	c.heap = kib(uint64(max(after, before)-before), c.open)
+	steady(func() octets { return socketMemory(srv.addr) }) // a slow server has not yet read what it will
+	after := steady(memory)
+	c.socket = kib(socketMemory(srv.addr), c.open)
+	c.heap = kib(max(after, before)-before, c.open)
 	c.promise = w.promise + (w.one+c.open-1)/c.open
 	c.in = honest()
 	all.close()
@@ -120,12 +122,11 @@ func (w *worst) measure(t *testing.T, n int) (c costs) {
 	return c
 }
 
-// steady waits until memory is the same for a while, which no event tells, and calls look meanwhile.
-func steady(look func()) (now octets) {
+// steady waits until size is the same for a while, which no event tells.
+func steady(size func() octets) (now octets) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		look()
 		last := now
-		if now = memory(); max(now, last)-min(now, last) <= last/100 {
+		if now = size(); max(now, last)-min(now, last) <= last/100 {
 			break
 		}
 	}
@@ -145,8 +146,8 @@ func keepGoroutines(n int) {
 	all.Wait()
 }
 
-// kib is octets for each of n, in KiB, rounded up.
-func kib(octets uint64, n int) int { return int((octets/uint64(n) + 1023) >> 10) }
+// kib is a sum for each of n, in KiB, rounded up.
+func kib(sum octets, n int) int { return int((sum/octets(n) + 1023) >> 10) }
 
 // memory is that of the process that is in use: its heap, and stacks.
 func memory() octets {
