@@ -388,8 +388,13 @@ func (s *sendQueue) queue(e cq.Entry) bool {
 func (s *sendQueue) entry(pos uint64, st wr.Status) cq.Entry {
 	e := s.at(pos)
 	c := wr.Completion{ID: e.id, QP: s.qp, Op: e.op, Status: st, Context: s.context}
-	if st == wr.StatusSuccess && e.op.IsAtomic() {
-		c.Value = e.original
+	if st == wr.StatusSuccess {
+		switch {
+		case e.op.IsAtomic():
+			c.Value = e.original
+		case e.op.IsRead():
+			c.Bytes = uint32(e.length)
+		}
 	}
 	return cq.Entry{Completion: c, Owner: s, Pos: pos}
 }

@@ -73,8 +73,12 @@ func (q *modelQP) completeSend(e *modelSend, s verbs.Status) bool {
 	if s == verbs.StatusSuccess && e.Flags&verbs.Unsignaled != 0 {
 		return true
 	}
+	c := verbs.Completion{ID: e.ID, QP: q.real.ID(), Op: e.Op, Status: s}
+	if s == verbs.StatusSuccess && e.Op.IsRead() {
+		c.Bytes = e.Local.Length
+	}
 	e.queued = q.send.push(modelEntry{
-		verbs.Completion{ID: e.ID, QP: q.real.ID(), Op: e.Op, Status: s},
+		c,
 		func() { e.queued = false },
 	}, false)
 	return e.queued

@@ -116,7 +116,7 @@ func TestTrace(t *testing.T) {
 	find(t, a.ring,
 		is(trace.Verb, "Create QP", 0), is(trace.Connection, "MPA startup, Initiator", 0), becomes("RTS"),
 		is(trace.Posted, "Write", long), is(trace.Sent, "ReadRequest", 0), is(trace.Sent, "Send", 64), becomes("Closing"), becomes("Idle"))
-	find(t, a.ring, is(trace.Posted, "Read", 64), is(trace.Received, "ReadResponse", 64), is(trace.Placed, "ReadResponse", 64), is(trace.Completed, "Read", 0))
+	find(t, a.ring, is(trace.Posted, "Read", 64), is(trace.Received, "ReadResponse", 64), is(trace.Placed, "ReadResponse", 64), is(trace.Completed, "Read", 64))
 	find(t, b.ring, is(trace.Connection, "MPA startup, Responder", 0), becomes("RTS"),
 		is(trace.Received, "Send", 64), is(trace.Placed, "Send", 64), is(trace.Completed, "Recv", 64), becomes("Idle"))
 

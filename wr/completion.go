@@ -8,7 +8,7 @@ type Completion struct {
 	ID uint64
 	// QP names the queue pair the request was posted to.
 	QP QPID
-	// Bytes is the length received; valid for a successful OpRecv.
+	// Bytes is the length received, or read; valid for a successful OpRecv and RDMA Read.
 	Bytes uint32
 	// Value are the eight octets of Immediate Data that a successful OpRecv has
 	// brought, the first of them the most significant, if HasImmediate: nothing is
@@ -37,7 +37,7 @@ func (c Completion) String() string {
 	switch {
 	case c.HasImmediate:
 		s += fmt.Sprintf(", immediate %#016x", c.Value)
-	case c.Op == OpRecv:
+	case c.Op == OpRecv, c.Op.IsRead():
 		s += fmt.Sprintf(", %d octets", c.Bytes)
 	case c.Op.IsAtomic():
 		s += fmt.Sprintf(", was %#x", c.Value)

@@ -198,7 +198,7 @@ func whatATraceTells(t *conformance.T) {
 		verbs.Record{Kind: verbs.RecordSent, Name: "ReadRequest", MSN: 1, Last: true},
 		verbs.Record{Kind: verbs.RecordReceived, Name: "ReadResponse", Octets: 8, STag: at.STag, TO: at.TO, Last: true},
 		verbs.Record{Kind: verbs.RecordPlaced, Name: "ReadResponse", Octets: 8, STag: at.STag, TO: at.TO, Last: true},
-		verbs.Record{Kind: verbs.RecordCompleted, CQ: cq, Name: "Read", ID: 3, Note: "Success"})
+		verbs.Record{Kind: verbs.RecordCompleted, CQ: cq, Name: "Read", ID: 3, Octets: 8, Note: "Success"})
 	l.sendMessage([]byte("abc"))
 	completes(t, n.cq, l.got(1, 3))
 	tells("a message",

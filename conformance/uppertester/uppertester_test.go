@@ -115,7 +115,7 @@ func TestConversation(t *testing.T) {
 			assert.True(t, yes.Yes)
 			c = uppertester.Completions{}
 			require.NoError(t, v.Poll(uppertester.PollArgs{CQ: 1, N: 2, Timeout: patience}, &c))
-			assert.Equal(t, []verbs.Completion{{ID: 6, QP: b.ID, Op: verbs.OpSendSE}, {ID: 7, QP: b.ID, Op: verbs.OpRead}}, c.Completions)
+			assert.Equal(t, []verbs.Completion{{ID: 6, QP: b.ID, Op: verbs.OpSendSE}, {ID: 7, QP: b.ID, Bytes: 4, Op: verbs.OpRead}}, c.Completions)
 			var o uppertester.Octets
 			require.NoError(t, v.Memory(source.Region, &o))
 			want := uppertester.Pattern(2, 64)

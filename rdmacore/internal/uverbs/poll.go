@@ -136,7 +136,7 @@ func wc(w *uabi.WC, d *verbs.Completion, qpn uint32) {
 		return
 	}
 	switch {
-	case d.Op == verbs.OpRecv:
+	case d.Op == verbs.OpRecv, d.Op.IsRead():
 		w.ByteLen = d.Bytes
 	case d.Op >= verbs.OpFetchAdd:
 		w.ByteLen = 8

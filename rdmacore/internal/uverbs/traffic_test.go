@@ -46,6 +46,7 @@ func TestWritesAndReads(t *testing.T) {
 	a.posted(rdma(signaled(uabi.WRRDMARead, 2), b, 256), a.sge(512, 14))
 	w := a.wait(2)
 	assert.Equal(t, [2]uint32{uabi.WCRDMAWrite, uabi.WCRDMARead}, [2]uint32{w[0].Opcode, w[1].Opcode})
+	assert.EqualValues(t, 14, w[1].ByteLen)
 	assert.Equal(t, "there and back", string(b.read(256, 14)))
 	assert.Equal(t, "there and back", string(a.read(512, 14)))
 	a.posted(rdma(signaled(uabi.WRRDMARead, 3), b, 0))
