@@ -27,6 +27,20 @@ var qpEvents = map[verbs.EventID]uint32{
 	verbs.EventInvalidAtomic: uabi.EventQPReqErr,
 }
 
+// lost are the ends of the stream alone. That is the peer's program's end more often than not.
+var lost = map[verbs.EventID]bool{verbs.EventLLPLost: true, verbs.EventLLPReset: true, verbs.EventBadClose: true, verbs.EventBadLLPClose: true}
+
+// withoutEvent reports whether completions alone tell of such an end, as those of an InfiniBand adapter do of what comes from the peer
+// (IBA 11.6.3). With the iWARP presentation a request that the peer refuses may have completed before.
+func (q *QP) withoutEvent(e verbs.EventID) bool {
+	if e == verbs.EventTerminateReceived {
+		return q.file.dev.config.RoCE
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return lost[e] && q.discreet()
+}
+
 // event is the asynchronous event handler of the RNIC.
 func (d *Device) event(e verbs.Event) {
 	switch e.ID {
@@ -54,12 +68,16 @@ func (d *Device) event(e verbs.Event) {
 		if !ok {
 			return
 		}
-		kind := uint32(uabi.EventQPFatal)
-		if k, ok := qpEvents[e.ID]; ok {
-			kind = k
+		kind, ok := qpEvents[e.ID]
+		if !ok {
+			kind = uabi.EventQPFatal
 		}
-		d.reportFailure(q, kind, e)
-		d.raise(&q.async, q.user, kind)
+		if q.withoutEvent(e.ID) {
+			d.reportFailure(q, "failed", e)
+		} else {
+			d.reportFailure(q, "event "+eventNames[kind], e)
+			d.raise(&q.async, q.user, kind)
+		}
 		q.inError()
 	}
 }
@@ -94,14 +112,11 @@ func (q *QP) arrived() {
 // eventNames are those of the events of queue pairs, for --strace.
 var eventNames = map[uint32]string{uabi.EventQPFatal: "QP_FATAL", uabi.EventQPReqErr: "QP_REQ_ERR", uabi.EventQPAccessErr: "QP_ACCESS_ERR"}
 
-// reportFailure says why a queue pair has failed, in the trace and once to the user: the event, and what the peer, or this side, found. That a stream was lost is the peer's program's end more often than not, and no news to the user.
-func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
-	switch e.ID {
-	case verbs.EventLLPLost, verbs.EventLLPReset, verbs.EventBadClose, verbs.EventBadLLPClose:
-	default:
-		if e.Why != nil {
-			d.Report(kindOf(e.Why), "queue pair %#x has failed: %s", q.qpn, words(e.Why.WithoutQP(), "rkey"))
-		}
+// reportFailure says why a queue pair has failed, in the trace, which calls it so, and once to the user: what the peer, or this
+// side, found. That a stream was lost is no news to the user.
+func (d *Device) reportFailure(q *QP, name string, e verbs.Event) {
+	if !lost[e.ID] && e.Why != nil {
+		d.Report(kindOf(e.Why), "queue pair %#x has failed: %s", q.qpn, words(e.Why.WithoutQP(), "rkey"))
 	}
 	if d.config.Trace == nil {
 		return
@@ -115,7 +130,7 @@ func (d *Device) reportFailure(q *QP, kind uint32, e verbs.Event) {
 			why += ": " + Words(err)
 		}
 	}
-	d.config.Trace(fmt.Sprintf("uverbs event %s(qpn=%#x): %s", eventNames[kind], q.qpn, why))
+	d.config.Trace(fmt.Sprintf("uverbs %s(qpn=%#x): %s", name, q.qpn, why))
 }
 
 // kindOf is what is the same in reasons of a kind, of which the user is told one.

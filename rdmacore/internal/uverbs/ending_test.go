@@ -79,7 +79,7 @@ func TestByHandPeerEndsThenError(t *testing.T) {
 	talk(t, b, c)
 }
 
-// TestByHandPeerFails: a reset may have lost what has completed as sent, so it is told at once.
+// TestByHandPeerFails: a reset may have lost what has completed as sent, so it is told at once: by completions, and no event.
 func TestByHandPeerFails(t *testing.T) {
 	a, b := at(t, addr1), at(t, addr2)
 	a.raise(b)
@@ -89,7 +89,13 @@ func TestByHandPeerFails(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.to(uabi.QPSErr))
 	assert.EqualValues(t, uabi.WCWRFlushErr, a.wait(1)[0].Status)
-	assert.EqualValues(t, uabi.EventQPFatal, a.async().EventType)
+	qp := a.verbs().Verbs()
+	<-qp.Done()
+	for id := range lost {
+		a.dev.event(verbs.Event{ID: id, QP: qp.ID()})
+	}
+	a.dev.event(verbs.Event{ID: verbs.EventProtSTag, QP: qp.ID()})
+	assert.EqualValues(t, uabi.EventQPAccessErr, a.async().EventType)
 }
 
 // TestByHandLate: what was posted is sent before DESTROY ends the stream, and arrives.
