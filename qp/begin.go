@@ -96,6 +96,7 @@ func (s *session) carry(c verbsinternal.Counts) {
 // start begins to receive and to process what is on the Send Queue.
 func (s *session) start() {
 	s.llp.conn.Take()
+	s.llp.count(s.tx.written.Load())
 	s.serve()
 	s.tx.startProbing()
 	s.tx.tryTransmit()

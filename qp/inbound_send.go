@@ -301,6 +301,7 @@ func (r *receiver) handCompleted() {
 	if in.completed == 0 {
 		return
 	}
+	r.s.settle()
 	list := in.buf.completed[:in.completed]
 	r.hand(list)
 	clear(list)

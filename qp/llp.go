@@ -32,11 +32,30 @@ const (
 type llp struct {
 	conn *netpoll.Conn
 	mute atomic.Bool // of an unreliable queue pair: what is written goes nowhere
+	// before is what TCP counts as acknowledged at position 0 of the stream, if counts says that it can be known.
+	before uint64
+	counts bool
 }
 
 func (l *llp) init(c net.Conn, wear func(work string)) (err error) {
 	l.conn, err = netpoll.Own(c, wear)
 	return err
+}
+
+// count has acked work, from a position of the stream on. Nobody writes meanwhile.
+func (l *llp) count(pos uint64) {
+	var taken uint64
+	taken, l.counts = l.conn.Taken()
+	l.before = taken - pos
+}
+
+// acked is the position in the stream up to which the peer's system has acknowledged what was written.
+func (l *llp) acked() (pos uint64, ok bool) {
+	if !l.counts {
+		return 0, false
+	}
+	n, ok := l.conn.Acked()
+	return n - l.before, ok && n >= l.before // else octets of the startup are still on their way
 }
 
 // write sends what is left of b, and stops when the LLP takes no more.

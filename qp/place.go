@@ -207,7 +207,7 @@ func (r *receiver) refuses(in *inboundRead) streamFault {
 		}
 		return noFault
 	}
-	if r.cfg.PlacedWrites && in.req.Size == 0 {
+	if in.acknowledges(r.cfg) {
 		return noFault
 	}
 	if r.rights.noRead.Load() {
@@ -231,8 +231,13 @@ func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) streamFault {
 		return faultReadMSNRange
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
-	r.handCompleted()     // what came before it shall be in the CQ when the peer's program sees the answer
-	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
+	// What came before it shall be in the CQ when the peer's program sees the answer, and what this side's program then sends goes
+	// behind an answer by which the peer's requests complete.
+	r.s.tx.acknowledging.Store(in.acknowledges(r.cfg))
+	r.handCompleted()
+	pushed := r.irrq.push(in)
+	r.s.tx.acknowledging.Store(false)
+	if !pushed { // Modify QP has lowered IRD meanwhile
 		return faultReadTooMany
 	}
 	r.flushPending = true

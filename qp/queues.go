@@ -331,11 +331,7 @@ func (s *sendQueue) complete(written uint64) bool {
 	pos, framed := s.done.Load(), s.framed.Load()
 	for ; pos < framed; pos++ {
 		e := s.at(pos)
-		if e.op.Reads() {
-			if !e.readDone {
-				break
-			}
-		} else if e.end > written || s.writeAcks && pos >= s.placed && e.placing {
+		if !s.finished(pos, e, written) {
 			break
 		}
 		if e.takesReceive() {
@@ -350,6 +346,18 @@ func (s *sendQueue) complete(written uint64) bool {
 	}
 	s.done.Store(pos)
 	return ok
+}
+
+// finished reports whether e, at pos, is; doneMu is held.
+func (s *sendQueue) finished(pos uint64, e *sqe, written uint64) bool {
+	switch {
+	case e.op.Reads():
+		return e.readDone
+	case s.writeAcks && e.placing: // what is placed has been written, though who writes has not said so yet
+		return pos < s.placed
+	default:
+		return e.end <= written
+	}
 }
 
 // finishRead marks the Read at pos as placed, or the Atomic as answered with what there was.

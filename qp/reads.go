@@ -19,6 +19,11 @@ type inboundRead struct {
 	head [6]byte
 }
 
+// acknowledges reports whether the peer's requests complete by the answer: see Config.PlacedWrites.
+func (in *inboundRead) acknowledges(c *Config) bool {
+	return c.PlacedWrites && in.op == rdmap.ReadRequest && in.req.Size == 0
+}
+
 // outboundRead is an RDMA Read, or an Atomic, whose response is awaited.
 type outboundRead struct {
 	pos    uint64 // of the Send Queue element; meaningless for an RTR

@@ -25,11 +25,14 @@ func (t *transmitter) nextMessage() (ok bool, f streamFault) {
 	if t.tellNotReady() {
 		return true, noFault
 	}
+	if t.acknowledging.Load() {
+		return false, noFault
+	}
 	if t.writeAck.wants() {
 		t.startWriteAck()
 		return true, noFault
 	}
-	if t.readsUp {
+	if t.readsUp || t.acknowledges() {
 		t.readsUp = false
 		if ok, f = t.nextResponse(); ok || f != noFault {
 			return ok, f
@@ -41,6 +44,13 @@ func (t *transmitter) nextMessage() (ok bool, f streamFault) {
 		return ok, f
 	}
 	return t.nextResponse()
+}
+
+// acknowledges reports whether the oldest RDMA Read Request is one by whose answer the peer's requests complete: it goes first, as
+// those of adapters do.
+func (t *transmitter) acknowledges() bool {
+	r := t.irrq.first()
+	return r != nil && r.acknowledges(t.cfg)
 }
 
 // nextLocal is all that a Responder may do before the first FPDU has come: what

@@ -141,11 +141,13 @@ func (t *transmitter) pump(budget int) (left bool) {
 				continue
 			}
 		}
+		t.writing.Store(true)
 		n, out := t.llp.write(t.batch)
 		t.written.Add(uint64(n))
 		if n > 0 {
 			t.s.completeSQ()
 		}
+		t.writing.Store(false)
 		switch out {
 		case ioDone:
 			t.batch.free()
@@ -169,6 +171,18 @@ func (t *transmitter) pump(budget int) (left bool) {
 // completeSQ reports the Send Queue elements that are finished.
 func (s *session) completeSQ() {
 	if !s.q.sq.complete(s.tx.written.Load()) {
+		s.fail(faultSQCompletion)
+	}
+}
+
+// settle completes what the peer's system has acknowledged, before what the peer has sent later is told of. Who writes may not be
+// back from that: on a busy machine the peer's program can have answered by then. The order is none of the draft's (8.2.2 rule 3), but
+// that of adapters, on which programs rely.
+func (s *session) settle() {
+	if !s.tx.writing.Load() {
+		return
+	}
+	if acked, ok := s.llp.acked(); ok && !s.q.sq.complete(acked) {
 		s.fail(faultSQCompletion)
 	}
 }

@@ -17,6 +17,22 @@ func (c *Conn) Heard(ask bool) (h tcpsock.Heard, ok bool) {
 	return h, ok
 }
 
+// Taken is how many octets TCP has taken of this end in all, by the count of Acked, while nobody writes. ok is false where it
+// cannot be known.
+func (c *Conn) Taken() (n uint64, ok bool) { return c.count(tcpsock.Taken) }
+
+// Acked is how many octets the peer's system has acknowledged in all; ok as of Taken.
+func (c *Conn) Acked() (n uint64, ok bool) { return c.count(tcpsock.Acked) }
+
+func (c *Conn) count(of func(uintptr) (uint64, bool)) (n uint64, ok bool) {
+	raw, err := c.link.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	_ = raw.Control(func(fd uintptr) { n, ok = of(fd) })
+	return n, ok
+}
+
 // mute has TCP ask nothing of the peer, or ask as before. The caller has Port.mu.
 func (c *Conn) mute(on bool) {
 	if on == (c.unmute != nil) {

@@ -17,6 +17,7 @@ const (
 	portQperf     = 19765
 	portFabric    = 47592
 	portUCX       = 13337
+	portISCSI     = 3260
 	wantBandwidth = `(?m)^ *[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ `
 )
 
@@ -29,7 +30,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows())
 }
 
 // verbsRows are the programs of libibverbs.
