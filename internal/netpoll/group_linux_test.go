@@ -226,7 +226,10 @@ func TestSoon(t *testing.T) {
 		require.Eventually(t, func() bool { return p.driven.Load() > n }, patience, time.Millisecond)
 	}
 	until(t, g, BackgroundPoller)
-	soon()
+	for range 2 { // the first of which ends a sleep
+		require.Eventually(t, func() bool { return g.now().has(bgParked) }, patience, time.Millisecond)
+		soon()
+	}
 	require.Eventually(t, g.Claim, patience, time.Millisecond)
 	var over atomic.Bool
 	done := make(chan struct{})
