@@ -30,7 +30,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows())
 }
 
 // verbsRows are the programs of libibverbs.
@@ -236,9 +236,9 @@ func fabricRows() []row {
 	}
 	mpi := row{
 		pkg: "openmpi-bin",
-		client: `mpirun -np 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self ` +
+		client: `mpirun.openmpi -np 2 --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self ` +
 			`--allow-run-as-root --oversubscribe ./ring`,
-		before: "mpicc -O1 -o ring HERE/programs/ring.c", want: "ring: ok", checks: true,
+		before: "mpicc.openmpi -O1 -o ring HERE/programs/ring.c", want: "ring: ok", checks: true,
 	}
 	uct := func(test string) row {
 		const command = "ucx_perftest -x rc_verbs -d softrnic0:1 -n 1000 -w 100 -t "

@@ -32,6 +32,41 @@ entries cma libdaplofa.so.2 "wire 0" scm libdaploscm.so.2 "softrnic0 1" >dat.con
 	}
 }
 
+// fioRows are fio's jobs, whose data it does not compare.
+func fioRows() []row {
+	const job = " --ioengine=rdma --port=8888 --bs=64k --size=64m --iodepth=16"
+	var all []row
+	for _, verb := range []string{"write", "read", "send"} {
+		for _, flags := range []string{"", "--as roce"} {
+			all = append(all, row{
+				pkg: "fio", server: "fio --name=server --rw=read" + job, port: 8888, flags: flags,
+				client: "fio --name=client --rw=write --hostname=HOST --verb=" + verb + job, want: "WRITE: bw=.*io=64.0MiB",
+			})
+		}
+	}
+	return all
+}
+
+// mpiRows are four ranks whose collectives' data is compared, by each MPI over each library.
+func mpiRows() []row {
+	mpi := func(pkg, flags, env, run string) row {
+		name := strings.TrimSuffix(pkg, "-bin")
+		return row{
+			pkg: pkg, flags: flags, client: "env " + env + " mpirun." + name + " -np 4 " + run + " ./collectives 2", want: "collectives: ok", checks: true,
+			before: "mpicc." + name + " -O2 -o collectives HERE/../../examples/fabric/collectives.c",
+		}
+	}
+	const (
+		ucx  = "UCX_TLS=rc_v,ud_v,self UCX_NET_DEVICES=softrnic0:1"
+		root = "--allow-run-as-root --oversubscribe "
+	)
+	return []row{
+		mpi("mpich", "--as roce", ucx, ""),
+		mpi("openmpi-bin", "--as roce", ucx, root+"--mca pml ucx --mca osc ucx"),
+		mpi("openmpi-bin", "", "FI_PROVIDER=verbs", root+`--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self`),
+	}
+}
+
 // iserRows are iSCSI over RDMA: tgt's target, and the tests of libiscsi, which write, read and verify.
 func iserRows() []row {
 	var all []row

@@ -35,6 +35,7 @@ type tracker struct {
 	number  int     // of the packet
 	at      time.Time
 	try     []byte   // of trial
+	judged  int      // offsets behind gaps, as often as they were
 	mpa     []*conn  // those on which MPA started
 	free    [][]byte // deframer buffers not in use
 	lent    int      // deframer buffers in use

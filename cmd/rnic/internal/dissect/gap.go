@@ -129,6 +129,7 @@ func (h *hunt) keep(c candidate) {
 // judge reports whether a good FPDU begins at a position, of which 8 octets are there: its headers are such, and its CRC is right;
 // without CRC another one, or the end of what is there, is behind it. If that takes more octets, it says up to which position.
 func (d *direction) judge(pos uint64) (c candidate, good bool) {
+	d.c.t.judged++
 	c.pos = pos
 	b := d.buf[pos-d.at:]
 	n, ok := d.looksRight(b, pos)
