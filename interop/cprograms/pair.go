@@ -56,6 +56,7 @@ func begin(cmd *exec.Cmd, dir string) (*program, error) {
 	p := &program{cmd: cmd, done: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second // for what has left the group, and has its output open
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "tmp"), "LC_ALL=C", "PWD="+dir)
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&p.out, &p.says), io.MultiWriter(&p.out, &p.errs)

@@ -40,7 +40,7 @@ func fioRows() []row {
 		for _, flags := range []string{"", "--as roce"} {
 			all = append(all, row{
 				pkg: "fio", server: "fio --name=server --rw=read" + job, port: 8888, flags: flags,
-				client: "fio --name=client --rw=write --hostname=HOST --verb=" + verb + job, want: "WRITE: bw=.*io=64.0MiB",
+				client: "fio --name=client --rw=write" + job + " --hostname=HOST --verb=" + verb, want: "WRITE: bw=.*io=64.0MiB",
 			})
 		}
 	}
