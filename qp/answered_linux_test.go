@@ -2,6 +2,7 @@ package qp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -92,5 +93,23 @@ func TestAcknowledgedFirst(t *testing.T) {
 		assert.Equal(t, rawpeer.ReadResponse(6, 0, nil).Octets(), r.next())
 		assert.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next())
 		q.Close()
+	}
+}
+
+// TestAcknowledgedOutOfTurn: what waits to be sent goes behind it, too.
+func TestAcknowledgedOutOfTurn(t *testing.T) {
+	for _, reads := range []int{0, 1} { // so that it would be the turn of either
+		r := newRig(t, setup{config: func(c *Config) { c.PlacedWrites = true }})
+		for i := range reads {
+			r.send(rawpeer.ReadRequest(uint32(i)+1, rdmap.ReadRequestHeader{SinkSTag: 5}).Octets())
+			require.Equal(t, rawpeer.ReadResponse(5, 0, nil).Octets(), r.next())
+		}
+		r.whileHeld(func() {
+			r.postSend(wr.Request{ID: 2, SGL: r.full.sgl(0, 8)})
+			r.send(rawpeer.ReadRequest(uint32(reads)+1, rdmap.ReadRequestHeader{SinkSTag: 6}).Octets())
+			require.Eventually(t, func() bool { return r.s.irrq.len() == 1 }, patience, time.Millisecond)
+		})
+		assert.Equal(t, rawpeer.ReadResponse(6, 0, nil).Octets(), r.next())
+		assert.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next())
 	}
 }

@@ -222,7 +222,7 @@ func (t *transmitter) shortLimit() int64 {
 // the batch is full or an RDMA Read Request waits for its answer.
 func (t *transmitter) frameShorts(b *batch) {
 	sq := t.sq
-	if t.short < 0 || t.rtr != 0 || t.s.gate.Load() || t.acknowledging.Load() {
+	if t.short < 0 || t.rtr != 0 || t.s.gate.Load() {
 		return
 	}
 	var held holder // from one message to the next: all this is one copy

@@ -231,14 +231,15 @@ func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) streamFault {
 		return faultReadMSNRange
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
-	// What came before it shall be in the CQ when the peer's program sees the answer, and what this side's program then sends goes
-	// behind an answer by which the peer's requests complete.
-	r.s.tx.acknowledging.Store(in.acknowledges(r.cfg))
-	r.handCompleted()
-	pushed := r.irrq.push(in)
-	r.s.tx.acknowledging.Store(false)
-	if !pushed { // Modify QP has lowered IRD meanwhile
+	first := in.acknowledges(r.cfg) // before this side's program can answer what came, or end the connection
+	if !first {
+		r.handCompleted() // what came before it shall be in the CQ when the peer's program sees the answer
+	}
+	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return faultReadTooMany
+	}
+	if first {
+		r.s.tx.tryTransmit()
 	}
 	r.flushPending = true
 	return noFault

@@ -4,9 +4,12 @@ import (
 	"net"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
+	"github.com/softrnic/softrnic/stag"
+	"github.com/softrnic/softrnic/wr"
 )
 
 // TestResetSeenByEither: the system tells one call of a reset, the other learns of
@@ -55,4 +58,23 @@ func TestResetSeenByEither(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRevokedBehindAnother: memory of a batch is gone, and nothing is written. What is in front of it is not kept.
+func TestRevokedBehindAnother(t *testing.T) {
+	r := newRig(t, setup{})
+	b := newBatch()
+	defer b.free()
+	for _, s := range []*slab{r.full, r.private} {
+		ref, f := r.tab.Resolve(s.stag, s.at(0), 2000, r.s.user, wr.LocalRead)
+		require.Equal(t, stag.OK, f)
+		require.True(t, b.Memory(ref, 0, 2000))
+	}
+	require.NoError(t, r.tab.Deallocate(r.private.stag))
+	r.whileHeld(func() {
+		n, out := r.s.llp.write(b)
+		require.Zero(t, n)
+		require.Equal(t, ioRevoked, out)
+	})
+	promptly(t, "deregistration", func() { assert.NoError(t, r.tab.Deallocate(r.full.stag)) })
 }

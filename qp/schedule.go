@@ -25,9 +25,6 @@ func (t *transmitter) nextMessage() (ok bool, f streamFault) {
 	if t.tellNotReady() {
 		return true, noFault
 	}
-	if t.acknowledging.Load() {
-		return false, noFault
-	}
 	if t.writeAck.wants() {
 		t.startWriteAck()
 		return true, noFault

@@ -158,8 +158,6 @@ type transmitter struct {
 	written atomic.Uint64
 	// writing is set while the LLP may have taken octets that have not been completed: see settle.
 	writing atomic.Bool
-	// acknowledging holds up what is posted until an empty Read is in the IRRQ; set by the receive side, which then sends.
-	acknowledging atomic.Bool
 	// offered counts those that it was given to take, until an FPDU has arrived.
 	offered   atomic.Uint64
 	began     time.Time // when the first of them were; the owner's

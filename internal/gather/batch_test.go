@@ -3,6 +3,7 @@ package gather
 import (
 	"bytes"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +73,20 @@ func TestHoldsWhatIsLeft(t *testing.T) {
 	require.Equal(t, 3000, held(&b))
 	require.False(t, b.Memory(y.ref, 0, 1))
 	require.Equal(t, 5013, b.Size())
+}
+
+// TestHoldsAreGivenBack: what is held in front of memory that is gone, too.
+func TestHoldsAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tab := stag.NewTable(stag.Config{})
+		x, y := newRegion(t, tab, 'x'), newRegion(t, tab, 'y')
+		b := New(100)
+		require.True(t, b.Memory(x.ref, 0, 2000))
+		require.True(t, b.Memory(y.ref, 0, 2000))
+		y.revoke(t)
+		require.Equal(t, 2000, held(&b))
+		x.revoke(t) // which waits for holds
+	})
 }
 
 // TestHoldsOnce: runs of one region take one hold, and give it back: a revocation waits for holds.
