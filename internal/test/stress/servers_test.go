@@ -187,15 +187,20 @@ func startVI(t *testing.T) server {
 	l, err := vitcp.Listen("127.0.0.1:0", vitcp.ListenConfig{MatchTimeout: 500 * time.Millisecond})
 	require.NoError(t, err)
 	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
-		for {
-			p, err := l.Wait(ctx, vitcp.Filter{Called: "siege"})
-			if err != nil {
-				return
-			}
+		// As many wait as come at once: where requests fill what a host may have there, its next one needs a Wait under way.
+		for range honestOnes {
 			wg.Go(func() {
-				if a, err := p.Accept(ctx, vitcp.Config{}); err == nil {
-					_, _ = a.Conn.Read(make([]byte, 1)) // until the client ends it
-					_ = a.Conn.Close()
+				for {
+					p, err := l.Wait(ctx, vitcp.Filter{Called: "siege"})
+					if err != nil {
+						return
+					}
+					wg.Go(func() {
+						if a, err := p.Accept(ctx, vitcp.Config{}); err == nil {
+							_, _ = a.Conn.Read(make([]byte, 1)) // until the client ends it
+							_ = a.Conn.Close()
+						}
+					})
 				}
 			})
 		}
