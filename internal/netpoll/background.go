@@ -59,7 +59,7 @@ func (g *Group) backgroundLoop(gone chan<- struct{}) {
 	defer g.slot.Unlock()
 	for !g.now().has(ended) {
 		if g.on(evBackgroundSleeps) {
-			_, woken := g.set.sleep(g.onBackground)
+			_, woken := g.sleep(g.onBackground)
 			g.on(evBackgroundWakes)
 			if woken {
 				g.rearm()

@@ -3,7 +3,6 @@ package netpoll
 import (
 	"errors"
 	"os"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -18,11 +17,12 @@ import (
 // What the runtime is told is an edge: a look at inner that finds nothing has to come
 // before each sleep, behind the arming.
 //
-// A group makes them for its first socket. Until then its sleeper sleeps in the waker.
+// A group makes them for its first socket, and has the flag sets then. Until then its sleeper sleeps in the waker. What is
+// set by open and close is read behind that flag, or with Group.mu held.
 type set struct {
 	waker
 	inner    int
-	outer    atomic.Pointer[os.File] // nil: there are no sets
+	outer    *os.File // nil: there are no sets
 	raw      syscall.RawConn
 	fd       int // of outer
 	armed    bool
@@ -51,11 +51,8 @@ func (e *event) what() (r Ready) {
 	return r
 }
 
-// open makes the sets, if there are none, and moves the sleeper there.
+// open makes the sets. With Group.mu held, as close.
 func (s *set) open() error {
-	if s.isOpen() {
-		return nil
-	}
 	inner, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	if err != nil {
 		return os.NewSyscallError("epoll_create1", err)
@@ -82,21 +79,13 @@ func (s *set) open() error {
 		return os.NewSyscallError("epoll_ctl", err)
 	}
 	s.onTry = func(uintptr) bool { s.did = s.try(); return s.did }
-	s.outer.Store(f)
-	if s.token != nil {
-		s.waker.wake()
-	}
+	s.outer = f
 	return nil
 }
 
-func (s *set) isOpen() bool { return s.outer.Load() != nil }
-
 func (s *set) close() {
-	f := s.outer.Swap(nil)
-	if f == nil {
-		return
-	}
-	_ = f.Close()
+	_ = s.outer.Close()
+	s.outer = nil
 	_ = syscall.Close(s.inner)
 	s.inner, s.fd = -1, -1 // the numbers are others' from here on
 	s.armed, s.detached, s.low = false, false, nil
@@ -105,7 +94,7 @@ func (s *set) close() {
 // arm makes arrivals wake the sleeper, and reports whether they did not until now. With
 // Group.mu held, as the next ones.
 func (s *set) arm() bool {
-	if s.armed || !s.isOpen() {
+	if s.armed || s.outer == nil {
 		return false
 	}
 	s.clearLowWater()
@@ -118,7 +107,7 @@ func (s *set) arm() bool {
 	if syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_ADD, s.inner, &s.ctl) == nil {
 		s.armed, s.detached = true, false
 	} else { // out of memory, or of epoll's share of it: the sleeper looks again by itself
-		_ = s.outer.Load().SetReadDeadline(time.Now().Add(lookAgain))
+		_ = s.outer.SetReadDeadline(time.Now().Add(lookAgain))
 	}
 	return true
 }
@@ -129,7 +118,7 @@ const lookAgain = time.Millisecond
 // detach is disarm for long. What arrives is then not even told to the outer set, which
 // would ignore it: on a busy machine that took half of what the sender could send.
 func (s *set) detach() {
-	if !s.detached && s.isOpen() {
+	if !s.detached && s.outer != nil {
 		s.armed, s.detached = false, true
 		_ = syscall.EpollCtl(s.fd, syscall.EPOLL_CTL_DEL, s.inner, nil)
 	}
@@ -202,7 +191,7 @@ func (s *Socket) event() syscall.EpollEvent {
 
 // watchable is a descriptor that can be read while a socket is ready; none if there are no sets.
 func (s *set) watchable() int {
-	if !s.isOpen() {
+	if s.outer == nil {
 		return none
 	}
 	return s.inner
@@ -210,9 +199,6 @@ func (s *set) watchable() int {
 
 // wait asks which sockets are ready, without waiting.
 func (s *set) wait(ready []event) int {
-	if !s.isOpen() {
-		return 0
-	}
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(s.inner), uintptr(unsafe.Pointer(&ready[0])), uintptr(len(ready)), 0, 0, 0)
 	if errno != 0 { // EINTR: as if nothing were
 		return 0
@@ -223,9 +209,6 @@ func (s *set) wait(ready []event) int {
 // sleep calls try, and again when something has arrived, until it returns true. woken says
 // that wake has ended it instead. The holder of the poller slot calls it.
 func (s *set) sleep(try func() bool) (did, woken bool) {
-	if !s.isOpen() {
-		return s.waker.sleep(try)
-	}
 	s.try, s.did = try, false
 	err := s.raw.Read(s.onTry)
 	return s.did, errors.Is(err, os.ErrDeadlineExceeded)
@@ -233,8 +216,8 @@ func (s *set) sleep(try func() bool) (did, woken bool) {
 
 // wake ends a sleep, and all later ones until rearm. With Group.mu held, as rearm.
 func (s *set) wake() {
-	if f := s.outer.Load(); f != nil {
-		_ = f.SetReadDeadline(tcpsock.Past)
+	if s.outer != nil {
+		_ = s.outer.SetReadDeadline(tcpsock.Past)
 	} else {
 		s.waker.wake()
 	}
@@ -242,8 +225,8 @@ func (s *set) wake() {
 
 func (s *set) rearm() {
 	s.waker.rearm()
-	if f := s.outer.Load(); f != nil {
-		_ = f.SetReadDeadline(time.Time{})
+	if s.outer != nil {
+		_ = s.outer.SetReadDeadline(time.Time{})
 	}
 }
 

@@ -23,6 +23,9 @@ func (g *Group) Watch(fds []int) (more []int, got bool) {
 	if g.driveFor() {
 		return fds, true
 	}
+	if g.now().has(soon) { // another has the poll lock, and may not look again: the set does not tell of this
+		g.on(evArrived)
+	}
 	if fd == none { // what comes has the background poller take over
 		return fds, false
 	}

@@ -3,6 +3,7 @@ package netpoll
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -51,13 +52,13 @@ type Group struct {
 	gen     int32             // of the last socket added
 	soon    []*Socket         // to be driven, whatever the system says of them
 	counted *inventory.Object // the group, while it is open
+	queues  []Queue           // that streams complete to; a list is never changed once it is here
 	back    postBatches
 
-	state  atomic.Uint64           // see type state
-	polls  atomic.Uint64           // looks of pollers and waiters
-	looks  atomic.Uint64           // how often the program has looked for completions
-	hot    atomic.Pointer[Socket]  // the one that was active last
-	queues atomic.Pointer[[]Queue] // that streams complete to
+	state atomic.Uint64          // see type state
+	polls atomic.Uint64          // looks of pollers and waiters
+	looks atomic.Uint64          // how often the program has looked for completions
+	hot   atomic.Pointer[Socket] // the one that was active last
 
 	// Guarded by pollLock.
 	ready      [readyAtOnce]event
@@ -103,10 +104,12 @@ func (g *Group) Add(fd int, stream Member) (*Socket, error) {
 	if g.closed {
 		return nil, ErrClosed
 	}
-	if fd != none {
+	if fd != none && !g.now().has(sets) {
 		if err := g.set.open(); err != nil {
 			return nil, err
 		}
+		g.on(evSets)
+		g.set.waker.wake() // who sleeps there sleeps in the sets next
 	}
 	if !g.open {
 		g.set.start()
@@ -144,8 +147,8 @@ func (g *Group) Count(tell inventory.Tell) {
 	tell(members, "socket")
 	tell(len(g.sockets)-len(g.free)-members, "slot")
 	tell(len(g.soon), "stream to drive")
-	if list := g.queues.Load(); g.open && list != nil { // they may stay behind its last stream
-		tell(len(*list), "queue")
+	if g.open { // they may stay behind its last stream
+		tell(len(g.queues), "queue")
 	}
 }
 
@@ -153,48 +156,24 @@ func (g *Group) Count(tell inventory.Tell) {
 func (g *Group) Serve(q Queue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	var list []Queue
-	if old := g.queues.Load(); old != nil {
-		for _, o := range *old {
-			if o == q {
-				return
-			}
-		}
-		list = append(list, *old...)
+	if !slices.Contains(g.queues, q) {
+		g.queues = append(slices.Clip(g.queues), q)
 	}
-	list = append(list, q)
-	g.queues.Store(&list)
 }
 
 // Forget undoes Serve.
 func (g *Group) Forget(q Queue) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	old := g.queues.Load()
-	if old == nil {
-		return
-	}
-	var list []Queue
-	for _, o := range *old {
-		if o != q {
-			list = append(list, o)
-		}
-	}
-	g.queues.Store(&list)
+	g.queues = slices.DeleteFunc(slices.Clone(g.queues), func(o Queue) bool { return o == q })
 }
 
 // awaited reports whether a completion is waited for otherwise than by sleeping here.
 func (g *Group) awaited() bool {
-	list := g.queues.Load()
-	if list == nil {
-		return false
-	}
-	for _, q := range *list {
-		if q.Awaited() {
-			return true
-		}
-	}
-	return false
+	g.mu.Lock()
+	list := g.queues
+	g.mu.Unlock()
+	return slices.ContainsFunc(list, Queue.Awaited) // without the lock: a queue has one of its own
 }
 
 // Close ends the group, which serves no stream any more, and returns when its background poller has gone.
@@ -229,7 +208,9 @@ func (g *Group) shut() {
 	g.slot.Lock() // the last sleeper has left
 	g.pollLock.Lock()
 	g.mu.Lock()
-	g.set.close()
+	if g.on(evNoSets) {
+		g.set.close()
+	}
 	clear(g.soon) // none is driven any more
 	g.soon = g.soon[:0]
 	g.on(evDriven)
@@ -302,7 +283,10 @@ func (g *Group) advance(polls bool) bool {
 
 // driveReady drives the streams that the system says are ready.
 func (g *Group) driveReady() bool {
-	n := g.set.wait(g.ready[:])
+	n := 0
+	if g.now().has(sets) {
+		n = g.set.wait(g.ready[:])
+	}
 	g.readyCount = n
 	return n > 0 && g.drive(n)
 }
@@ -359,14 +343,19 @@ func (g *Group) driveSoon() (got bool) {
 	return got
 }
 
-// again has a stream without a descriptor driven by the next look, if it is still ready. Nobody is told of it: the server is
-// here, and looks again if anything was done. But what has just arrived tells it all the same.
+// again has a stream without a descriptor driven by the next look, if it is still ready. Nobody is told of it but a thread that
+// sleeps on the set: the server is here, and looks again if anything was done. But what has just arrived tells it all the same.
 func (s *Socket) again() {
-	s.g.mu.Lock()
-	if s.due() {
+	g := s.g
+	g.mu.Lock()
+	due := s.due()
+	if due {
 		s.list()
 	}
-	s.g.mu.Unlock()
+	g.mu.Unlock()
+	if due && g.now().has(watched) {
+		g.on(evArrived)
+	}
 }
 
 // askBackground has the background poller, which is parked, step aside for pollers that meet it again and again. With

@@ -13,10 +13,11 @@ import (
 
 // The model walks every interleaving of a few goroutines over the table (state.go): what each does is written here as the
 // functions of the package do it, a step for each change of what others see. The system is a set that tells of an edge while it
-// is armed, and a deadline. In a world in which no step is left but the watchdog's timer nothing may be lost:
+// is armed, and a deadline; beside it is a stream that has a pump and no socket. In a world in which no step is left but the watchdog's timer nothing may be lost:
 //
 //   - nothing that has arrived is undriven, but while pollers serve, with the timer that sees them go;
-//   - not even then if the program has said that it polls no more, or another waiter waits elsewhere, or it is of Soon;
+//   - not even then if the program has said that it polls no more, or another waiter waits elsewhere, or it is of Soon, or
+//     it is of a pump and a thread sleeps on the set, if none has polled since;
 //   - no waiter sleeps though its queue has something;
 //   - who stands aside has a timer, or somebody who tells it;
 //   - behind the end nobody sleeps.
@@ -30,7 +31,10 @@ type world struct {
 	edge      bool // one has been, and the sleeper has not noticed
 	past      bool // wake has been called, and not rearm
 	ready     int8 // what has arrived at the sockets
-	soonList  bool // g.soon is not empty
+	soonList  bool // g.soon has one of Soon
+	pumpList  bool // and the stream with a pump
+	pumpTold  bool // the server has been told of that
+	level     bool // the pump has something
 	pollLock  bool
 	slot      bool
 	token     bool // in told
@@ -47,6 +51,7 @@ type proc struct {
 	runs      program
 	pc        int8
 	do        stateAction
+	drives    int8 // the stream with a pump: 1 it reads, 2 it looks whether to list it again, 3 it has, 4 it is done
 	rouse     bool // it has driven something: the queue is told
 	got, back bool // of a look, or a sleep; woken by wake
 	rounds    int8 // that are left
@@ -64,12 +69,14 @@ const (
 	waiterProgram
 	arrivalProgram
 	soonProgram
+	pumpProgram
+	threadProgram
 	completionProgram
 	removeProgram
 	closeProgram
 )
 
-var programNames = [...]string{"", "background", "poller", "waiter", "arrival", "soon", "completion", "remove", "close"}
+var programNames = [...]string{"", "background", "poller", "waiter", "arrival", "soon", "pump", "thread", "completion", "remove", "close"}
 
 // over is the place where a goroutine has ended.
 const over = 100
@@ -86,7 +93,11 @@ func (w *world) on(i int, e stateEvent) (yes bool) {
 func (w *world) look(i int) (got bool) {
 	if w.s.has(soon) {
 		w.s, _, _ = w.s.step(evDriven) // with g.mu held, as the list is taken
-		w.soonList, got = false, true
+		got = w.soonList || w.pumpList && w.level
+		if w.pumpList {
+			w.procs[i].drives = 1
+		}
+		w.soonList, w.pumpList, w.pumpTold = false, false, false
 	}
 	if w.ready > 0 {
 		w.ready, got = 0, true
@@ -96,6 +107,116 @@ func (w *world) look(i int) (got bool) {
 		w.procs[i].rouse = true
 	}
 	return got
+}
+
+// drive is the rest of driveSoon for the stream with a pump: Drive, which reads all that is there, or stops before that, and
+// again. A poller gives the poll lock up in a step of its own.
+func (w world) drive(i int) []world {
+	p := &w.procs[i]
+	if p.drives == 1 {
+		p.drives = 2
+		all := w
+		all.level = false
+		if !w.level {
+			return []world{all}
+		}
+		return []world{all, w}
+	}
+	switch p.drives {
+	case 2:
+		if p.drives = 4; w.level { // due
+			w.list(i)
+			p.drives = 3
+		}
+	case 3:
+		if p.drives = 4; w.s.has(watched) {
+			w.on(i, evArrived)
+		}
+	default:
+		if p.drives = 0; p.runs != pollerProgram && p.runs != threadProgram {
+			w.pollLock = false
+		}
+	}
+	return []world{w}
+}
+
+// list is that of Socket, of the stream with a pump.
+func (w *world) list(i int) {
+	if !w.pumpList {
+		w.pumpList = true
+		w.on(i, evQueue)
+	}
+}
+
+// pump is pump.tell, twice at most.
+func (w world) pump(i int) []world {
+	p := &w.procs[i]
+	switch p.pc {
+	case 0:
+		if p.rounds == 0 || w.s.members() == 0 {
+			p.pc = over
+			break
+		}
+		p.rounds--
+		rises := !w.level
+		if w.level = true; rises {
+			p.pc = 1
+		}
+	case 1: // with g.mu held
+		p.pc = 0
+		if w.level && w.s.members() > 0 && !w.s.has(ended) {
+			if w.list(i); !w.pumpTold {
+				w.pumpTold, p.pc = true, 2
+			}
+		}
+	case 2:
+		w.on(i, evArrived)
+		p.pc = 0
+	default:
+		return nil
+	}
+	return []world{w}
+}
+
+// thread is Group.Watch, and that it sleeps on the set: what is ready there ends the sleep, once.
+func (w world) thread(i int) []world {
+	p := &w.procs[i]
+	switch p.pc {
+	case 0:
+		if w.s.members() == 0 || w.s.has(ended) {
+			p.pc = over
+			break
+		}
+		w.on(i, evWatch)
+		p.pc = 1
+	case 1:
+		if w.pollLock {
+			p.pc = 4
+			break
+		}
+		w.pollLock, p.pc = true, 2
+	case 2:
+		if p.got = false; !w.s.has(ended) {
+			p.got = w.look(i)
+		}
+		p.pc = 3
+	case 3:
+		if w.pollLock, p.pc = false, 4; p.got {
+			p.pc = 0 // the thread looks at its queues, and is back
+		}
+	case 4:
+		if p.pc = 5; w.s.has(soon) {
+			w.on(i, evArrived)
+		}
+	case 5: // asleep
+		if w.ready == 0 {
+			return nil
+		}
+		p.pc = 0
+	default:
+		return nil
+	}
+	return []world{w}
 }
 
 // steps are the worlds behind one step of goroutine i. timed: the watchdog's timer may fire.
@@ -110,6 +231,8 @@ func (w world) steps(i int, timed bool) []world {
 		p.do &^= tellBackground
 		w.token = true
 		return []world{w}
+	case p.drives > 0:
+		return w.drive(i)
 	case p.rouse:
 		p.rouse = false
 		if w.sleeper {
@@ -155,6 +278,10 @@ func (w world) steps(i int, timed bool) []world {
 			return nil
 		}
 		return []world{w}
+	case pumpProgram:
+		return w.pump(i)
+	case threadProgram:
+		return w.thread(i)
 	case removeProgram, closeProgram:
 		return w.ending(i)
 	}
@@ -189,7 +316,7 @@ func (w *world) sleeps(i int, pc int8, again, idle func(*world) bool) (in, runs 
 		p.pc++
 	case 2, 5:
 		p.got = !w.s.has(ended) && w.s.members() > 0 && w.look(i)
-		w.pollLock = false
+		w.pollLock = p.drives > 0
 		switch {
 		case p.got:
 			p.pc = pc + 8
@@ -461,7 +588,7 @@ func (w world) ending(i int) []world {
 			return nil
 		}
 		w.on(i, evDriven)
-		w.soonList, w.ready, w.armed, p.pc = false, 0, false, over
+		w.soonList, w.pumpList, w.ready, w.armed, p.pc = false, false, 0, false, over
 	default:
 		return nil
 	}
@@ -473,7 +600,7 @@ func (w *world) wrong() string {
 	bg := &w.procs[0]
 	aside := bg.runs == backgroundProgram && bg.pc == 7
 	for i, p := range w.procs {
-		atRest := p.pc == over || p.runs == nothing || p.pc == 16
+		atRest := p.pc == over || p.runs == nothing || p.pc == 16 || p.runs == threadProgram && p.pc == 5
 		if i == 0 {
 			atRest = atRest || aside
 		}
@@ -484,14 +611,14 @@ func (w *world) wrong() string {
 			return "the waiter sleeps for ever"
 		}
 	}
-	undriven := (w.ready > 0 || w.soonList) && w.s.members() > 0 && !w.s.has(ended)
+	undriven := (w.ready > 0 || w.soonList || w.level) && w.s.members() > 0 && !w.s.has(ended)
 	watchedOver := w.s.role() == rolePollers && aside && w.timer
 	switch {
 	case w.s.has(ended) && bg.pc != over:
 		return "the background poller does not end"
 	case undriven && !watchedOver:
 		return "what has come is not driven"
-	case undriven && (w.yielded || w.awaited > 0 || w.soonList):
+	case undriven && (w.yielded || w.awaited > 0 || w.soonList || w.level && w.s.has(watched)):
 		return "what has come is not driven before the watchdog looks"
 	case aside && w.s.role() == rolePollers && !w.timer:
 		return "nobody tells the background poller that the waiter has gone"
@@ -517,7 +644,7 @@ func (w *world) untrue() string {
 		return "the waiter is asleep, and is not"
 	case w.s.has(parked) && !looked:
 		return "the waiter has looked, and has not"
-	case w.s.has(soon) != w.soonList:
+	case w.s.has(soon) != (w.soonList || w.pumpList):
 		return "there is something to be driven, or is not"
 	case w.s.has(relies) && w.timer:
 		return "the background poller relies on the waiter, and has a timer"
@@ -606,6 +733,7 @@ var crowds = func() map[string][numProcs]proc {
 	waits := proc{runs: waiterProgram, rounds: 1}
 	twice := proc{runs: waiterProgram, rounds: 2}
 	arrives, posts, completes := proc{runs: arrivalProgram}, proc{runs: soonProgram}, proc{runs: completionProgram}
+	pumps, watches := proc{runs: pumpProgram, rounds: 2}, proc{runs: threadProgram}
 	return map[string][numProcs]proc{
 		"nobody but the background poller": crowdOf(arrives, arrives, posts),
 		"two pollers":                      crowdOf(polls, polls, arrives),
@@ -618,6 +746,15 @@ var crowds = func() map[string][numProcs]proc {
 		"the last socket goes":             crowdOf(waits, posts, proc{runs: removeProgram}),
 		"two waiters and the end":          crowdOf(waits, waits, arrives, proc{runs: closeProgram}),
 		"a close":                          crowdOf(polls, waits, proc{runs: closeProgram}),
+		"a pump":                           crowdOf(pumps, pumps, posts),
+		"a pump and two pollers":           crowdOf(polls, polls, pumps),
+		"a pump, a poller and a waiter":    crowdOf(polls, waits, pumps),
+		"a pump and a waiter":              crowdOf(twice, pumps, arrives),
+		"a pump, and the last socket goes": crowdOf(waits, pumps, proc{runs: removeProgram}),
+		"a pump and a close":               crowdOf(waits, pumps, proc{runs: closeProgram}),
+		"a thread":                         crowdOf(watches, pumps, arrives),
+		"a thread and a poller":            crowdOf(watches, polls, pumps),
+		"a thread and a waiter":            crowdOf(watches, waits, pumps),
 	}
 }()
 

@@ -19,7 +19,7 @@ func (g *Group) Claim() bool {
 func (g *Group) Sleep() bool {
 	for g.serves() && g.on(evSleep) {
 		g.flushAwake()
-		got, woken := g.set.sleep(g.onSleep)
+		got, woken := g.sleep(g.onSleep)
 		g.on(evAwake)
 		if got {
 			g.polls.Add(1)

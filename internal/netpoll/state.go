@@ -34,6 +34,7 @@ const (
 	recount                    // polls that find the background poller parked count from nought
 	soon                       // there are streams to be driven, whatever the system says of them
 	held                       // there are streams that hold something back
+	sets                       // there are sets of the system: sleepers sleep there
 	ended                      // the set and the background poller are about to go
 	numFlags = iota
 )
@@ -80,8 +81,10 @@ const (
 	evHold    // a stream holds something back
 	evFlush   // none does any more
 	// The group's.
-	evOpen // it begins to serve
-	evEnd  // it ends
+	evSets   // it has made sets of the system
+	evNoSets // it is about to close them
+	evOpen   // it begins to serve
+	evEnd    // it ends
 	numStateEvents
 )
 
@@ -89,7 +92,7 @@ var stateEventNames = [numStateEvents]string{
 	"claim", "sleep", "look", "park", "awake", "leave", "left", "hand over",
 	"stand aside", "recount", "poll", "yield", "watch",
 	"background sleeps", "background wakes", "answer", "take over", "rely",
-	"rouse", "soon", "arrived", "queue", "driven", "hold", "flush", "open", "end",
+	"rouse", "soon", "arrived", "queue", "driven", "hold", "flush", "sets", "no sets", "open", "end",
 }
 
 func (e stateEvent) String() string { return stateEventNames[e] }
@@ -173,6 +176,8 @@ var table = [...]row{
 	{on: evHold, in: anyRole, to: stays, set: held},
 	{on: evFlush, in: anyRole, to: stays, clear: held},
 
+	{on: evSets, in: anyRole, to: stays, set: sets},
+	{on: evNoSets, in: anyRole, with: sets, to: stays, clear: sets},
 	{on: evOpen, in: waiter, to: stays, clear: ended}, // it had claimed the slot before the end, and has not got it yet
 	{on: evOpen, in: background | pollers, to: roleBackground, set: recount, clear: relies | resume | woken | watched | ended},
 	{on: evEnd, in: anyRole, to: stays, set: ended | woken, do: wakeSleeper},
@@ -241,7 +246,7 @@ func (g *Group) now() state { return state(g.state.Load()) }
 var roleNames = [...]string{"background", "pollers", "waiter"}
 
 var flagNames = [numFlags]string{
-	"bgParked", "relies", "resume", "asleep", "parked", "woken", "watched", "recount", "soon", "held", "ended",
+	"bgParked", "relies", "resume", "asleep", "parked", "woken", "watched", "recount", "soon", "held", "sets", "ended",
 }
 
 func (s state) String() string {

@@ -98,6 +98,72 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestSets: the sets of the system are made once, and closed once.
+func TestSets(t *testing.T) {
+	for _, role := range []state{roleBackground, rolePollers, roleWaiter} {
+		g := in(role | soon)
+		assert.False(t, g.on(evNoSets), "there are none")
+		assert.True(t, g.on(evSets))
+		assert.Equal(t, role|soon|sets, g.now())
+		assert.True(t, g.on(evNoSets))
+		assert.False(t, g.on(evNoSets), "twice")
+		assert.Equal(t, role|soon, g.now())
+	}
+}
+
+// drives is a Member that is driven, and leaves something behind.
+type drives struct{}
+
+func (drives) Drive(Ready) bool { return true }
+func (drives) Flush(bool)       {}
+
+// listed is a group that pollers serve, with a stream that has a pump, which has something, and is to be driven.
+func listed(flags state) *Group {
+	g := in(rolePollers | flags | oneMember)
+	g.open = true
+	s := &Socket{g: g, stream: drives{}, fd: none, waits: In}
+	s.level.Store(uint32(In))
+	g.mu.Lock()
+	s.list()
+	g.mu.Unlock()
+	return g
+}
+
+// TestWatchBehindAnother: a thread that cannot drive what is listed, since another has the poll lock, has the background poller
+// take over: the descriptors that it sleeps on do not tell of it, and the other may not look again.
+func TestWatchBehindAnother(t *testing.T) {
+	g := listed(0)
+	g.pollLock.Lock()
+	_, got := g.Watch(nil)
+	g.pollLock.Unlock()
+	assert.False(t, got)
+	assert.True(t, g.now().has(resume))
+	assert.Len(t, g.told, 1)
+	assert.True(t, g.Drive())
+	assert.Len(t, g.told, 1)
+
+	g = in(rolePollers | oneMember) // nothing is listed
+	g.open = true
+	g.pollLock.Lock()
+	g.Watch(nil)
+	g.pollLock.Unlock()
+	assert.Equal(t, rolePollers|watched|oneMember, g.now())
+	assert.Empty(t, g.told)
+}
+
+// TestListedAgain: of what a poller leaves in a pump a thread that sleeps is told.
+func TestListedAgain(t *testing.T) {
+	g := listed(0)
+	assert.True(t, g.driveFor())
+	assert.Equal(t, rolePollers|soon|oneMember, g.now(), "pollers poll on")
+	assert.Empty(t, g.told)
+
+	g = listed(watched)
+	assert.True(t, g.driveFor())
+	assert.Equal(t, rolePollers|watched|soon|resume|oneMember, g.now())
+	assert.Len(t, g.told, 1)
+}
+
 // TestStateString names role and flags.
 func TestStateString(t *testing.T) {
 	require.Equal(t, "waiter asleep parked", (roleWaiter | asleep | parked | 3*oneMember).String())

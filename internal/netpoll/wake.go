@@ -28,3 +28,11 @@ func (w *waker) rearm() {
 	default:
 	}
 }
+
+// sleep is that of the sets, or of the waker while there are none. The holder of the poller slot calls it.
+func (g *Group) sleep(try func() bool) (did, woken bool) {
+	if g.now().has(sets) {
+		return g.set.sleep(try)
+	}
+	return g.set.waker.sleep(try)
+}
