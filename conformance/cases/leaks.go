@@ -116,6 +116,10 @@ func cqsOfWhatHasGone(t *conformance.T, n *host) {
 	rq := n.newCQ(8)
 	stays := n.link(verbs.QPConfig{RecvCQ: rq})
 	before := t.Held()[served]
+	if before == 0 { // make paths: polls of a queue drive nothing
+		stays.settled()
+		return
+	}
 	for range counted(t, "queue pair %d", 3) {
 		l := n.link(verbs.QPConfig{RecvCQ: rq})
 		require.Equal(t, before+1, t.Held()[served], "its send CQ")
