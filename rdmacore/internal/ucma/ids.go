@@ -194,7 +194,7 @@ func (i *id) end() {
 		setup.reply(udwire.Setup{Status: udwire.SetupRejected})
 	}
 	if r != nil {
-		go func() { _ = r.Reject(nil) }()
+		i.dev.dev.Reject(r, nil)
 	}
 	i.Disconnect()
 }

@@ -76,7 +76,7 @@ func (i *id) serve(ctx context.Context, l *cm.Listener) {
 		if nic == nil { // it came to an address that is none's
 			i.dev.note("id %d: %v asked for %v, which no device has", i.num, r.RemoteAddr(), to.Addr())
 			<-i.room
-			go func() { _ = r.Reject(nil) }()
+			i.dev.dev.Reject(r, nil)
 			continue
 		}
 		if nic.Down() { // others may be up

@@ -170,7 +170,7 @@ func (d *Device) freeQPN(q *QP) {
 		delete(h.ports, p.number)
 	}
 	h.mu.Unlock()
-	refuseAll(o.early, sayNone)
+	d.refuseAll(o.early, sayNone)
 	if o.link != nil {
 		o.link.cancel(errGone)
 	}
@@ -184,10 +184,10 @@ func (d *Device) freeQPN(q *QP) {
 	}
 }
 
-// refuseAll rejects Requests with a word for the peer, in the background: a peer may not read.
-func refuseAll(rs []*cm.Request, why string) {
+// refuseAll rejects Requests with a word for the peer, in the background.
+func (d *Device) refuseAll(rs []*cm.Request, why string) {
 	for _, r := range rs {
-		go func() { _ = r.Reject([]byte(why)) }()
+		d.Reject(r, []byte(why))
 	}
 }
 

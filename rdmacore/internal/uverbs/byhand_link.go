@@ -94,11 +94,11 @@ func (d *Device) begin(l *link) error {
 	h.early -= len(o.early)
 	for _, r := range o.early {
 		if r.Gone() {
-			refuseAll([]*cm.Request{r}, sayGone) // to nobody
+			l.dev.refuseAll([]*cm.Request{r}, sayGone) // to nobody
 		} else if _, src, _, _ := parseHandData(r.PrivateData()); l.wants(r, src) {
 			l.request <- r
 		} else {
-			refuseAll([]*cm.Request{r}, l.stranger(r, src))
+			l.dev.refuseAll([]*cm.Request{r}, l.stranger(r, src))
 		}
 	}
 	o.early = nil
@@ -144,7 +144,7 @@ func (l *link) refuse() {
 	l.found = true
 	select {
 	case r := <-l.request:
-		refuseAll([]*cm.Request{r}, sayTaken)
+		l.dev.refuseAll([]*cm.Request{r}, sayTaken)
 	default:
 	}
 }
@@ -185,7 +185,7 @@ func (l *link) attempt() (<-chan struct{}, error) {
 
 // again waits for another Request behind r, which did not come to anything.
 func (l *link) again(r *cm.Request) {
-	refuseAll([]*cm.Request{r}, "the connection has failed") // if it stands: one that was answered is left alone
+	l.dev.refuseAll([]*cm.Request{r}, "the connection has failed") // if it stands: one that was answered is left alone
 	h := &l.dev.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -57,7 +57,7 @@ func (d *Device) serve(p *handPort, l *cm.Listener) {
 		if dest, src, uc, ok := parseHandData(r.PrivateData()); ok && dest>>8 == uint32(p.number) {
 			d.requested(r, dest, src, uc)
 		} else {
-			refuseAll([]*cm.Request{r}, "queue pairs of softrnic listen here")
+			d.refuseAll([]*cm.Request{r}, "queue pairs of softrnic listen here")
 		}
 	}
 }
@@ -81,28 +81,28 @@ func (d *Device) requested(r *cm.Request, dest, src uint32, uc bool) {
 	o := h.find(dest)
 	switch {
 	case o == nil:
-		refuseAll([]*cm.Request{r}, sayNone)
+		d.refuseAll([]*cm.Request{r}, sayNone)
 		return
 	case uc != (o.qp.uc != nil):
-		refuseAll([]*cm.Request{r}, sayType)
+		d.refuseAll([]*cm.Request{r}, sayType)
 		return
 	case o.link != nil:
 		if o.link.wants(r, src) {
 			o.link.request <- r // it has room for the one
 		} else {
-			refuseAll([]*cm.Request{r}, o.link.stranger(r, src))
+			d.refuseAll([]*cm.Request{r}, o.link.stranger(r, src))
 		}
 		return
 	}
 	// One of an address: a later one is of a peer that has begun again.
 	if i := slices.IndexFunc(o.early, func(e *cm.Request) bool { return remote(e) == remote(r) }); i >= 0 {
-		refuseAll(o.early[i:i+1], sayNewer)
+		d.refuseAll(o.early[i:i+1], sayNewer)
 		o.early[i] = r
 		return
 	}
 	if h.early >= maxEarly {
 		d.Report("early", "more than %d connections wait for queue pairs that the program has not changed to RTR", maxEarly)
-		refuseAll([]*cm.Request{r}, sayMany)
+		d.refuseAll([]*cm.Request{r}, sayMany)
 		return
 	}
 	o.early = append(o.early, r)

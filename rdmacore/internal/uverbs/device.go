@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
 	"github.com/softrnic/softrnic/internal/verbsinternal"
@@ -82,6 +83,7 @@ type Device struct {
 
 	adapter  adapter
 	silences silences
+	errands  errands // end with the device
 
 	counted *inventory.Object
 
@@ -198,10 +200,19 @@ func (d *Device) Close() error {
 	for f := range files {
 		f.Close()
 	}
+	d.errands.end()
 	d.adapter.end()
 	d.silences.end()
 	d.counted.Close()
 	return d.rnic.Close()
+}
+
+// Reject rejects a Request, with what to tell its program, in the background: a peer may not read. Close waits for that.
+func (d *Device) Reject(r *cm.Request, private []byte) {
+	reject := func() { _ = r.Reject(private) }
+	if !d.errands.run(reject) {
+		reject()
+	}
 }
 
 // Open is an open("/dev/infiniband/uverbs0").

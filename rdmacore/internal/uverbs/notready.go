@@ -51,7 +51,7 @@ func (r *readiness) init(q *QP) {
 	r.q = q
 	r.timer = time.AfterFunc(time.Hour, r.look)
 	r.timer.Stop()
-	verbsinternal.OnReadiness(q.qp, r.waits, r.notReady, func() { go q.arrived() })
+	verbsinternal.OnReadiness(q.qp, r.waits, r.notReady, func() { q.errands.run(q.arrived) })
 }
 
 func (r *readiness) end() {
@@ -95,7 +95,7 @@ func (r *readiness) look() {
 		conn.Leaving()
 	}
 	if q.file.dev.config.RoCE {
-		go verbsinternal.TellNotReady(q.qp, msn)
+		q.errands.run(func() { verbsinternal.TellNotReady(q.qp, msn) })
 	}
 }
 
@@ -144,7 +144,8 @@ func (r *readiness) notReady(msn uint32) {
 		r.naks, r.nak = 0, msn
 	}
 	r.naks++
-	go r.q.unready(r.naks)
+	n := r.naks
+	r.q.errands.run(func() { r.q.unready(n) })
 }
 
 // SetRNRRetry is rnr_retry of a connection of rdma_cm, which the other end's program says.

@@ -52,9 +52,9 @@ func (q *QP) strike(f Faults, d *verbs.Completion, w *uabi.WC) {
 	case ok:
 		w.Status = status
 		q.struck.Store(true)
-		go func() { // no verb with the lock held
+		q.errands.run(func() { // no verb with the lock held
 			q.releaseHeld() // the program has been told
 			_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
-		}()
+		})
 	}
 }

@@ -36,8 +36,9 @@ type QP struct {
 	// struck is set once a plan has had a completion end otherwise: all that follow flush.
 	struck atomic.Bool
 
-	ready  readiness
-	trying atomic.Pointer[link] // what is to be told of the first Send; see tried
+	ready   readiness
+	errands errands              // end with the queue pair
+	trying  atomic.Pointer[link] // what is to be told of the first Send; see tried
 
 	send     sync.Mutex // held over a post to the Send Queue; guards the fields below
 	inline   inlineRing
@@ -273,6 +274,7 @@ func (d *Device) endQP(q *QP) error {
 		return err
 	}
 	q.ready.end()
+	q.errands.end()
 	q.sends.end()
 	q.recvs.end()
 	if q.ud != nil {
