@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,4 +121,24 @@ func TestCloseInTraffic(t *testing.T) {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// TestCloseReleasesInOrder: what a fault plan keeps back is behind what is queued, and its slots are given back behind them.
+func TestCloseReleasesInOrder(t *testing.T) {
+	q := New(Config{ID: 1, Entries: 4, Faults: &Faults{
+		Watches: func() bool { return true },
+		Of: func(c wr.Completion) (time.Duration, bool) {
+			if c.ID == 2 {
+				return time.Hour, false
+			}
+			return 0, false
+		},
+	}})
+	var last position
+	for id := range uint64(4) {
+		require.True(t, q.Push(Entry{Completion: wr.Completion{ID: id}, Owner: &last, Pos: id}))
+	}
+	require.Equal(t, 2, q.count)
+	q.Close()
+	require.Equal(t, position(3), last)
 }
