@@ -30,7 +30,8 @@ type CQ struct {
 	rnic     *RNIC
 	q        *cq.Queue
 	handler  HandlerID
-	onNotify func()           // may be nil; set before the first Notify
+	onNotify func() // may be nil; set before the first Notify, as hushes
+	hushes   func(context any) bool
 	refs     int              // work queues tied to it; guarded by rnic.mu
 	ends     bool             // with the last of them; guarded by rnic.mu
 	tied     map[*QP]struct{} // theirs; guarded by rnic.mu
@@ -70,6 +71,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 			handler.post(q)
 		}
 	}
+	qc.Hushes = func(context any) bool { return q.hushes != nil && q.hushes(context) }
 	q.q = cq.New(qc)
 	r.cqs[q.ID()] = q
 	r.traceVerb("Create CQ", 0, q.ID(), 0, 0, nil)

@@ -2,6 +2,7 @@ package cq
 
 import (
 	"context"
+	"time"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -74,6 +75,25 @@ func (q *Queue) WaitEvent(ctx context.Context) error {
 func (q *Queue) Wake() {
 	signal(q.events)
 	signal(q.wake)
+	q.rouse()
+}
+
+// Fire gives the notification that is armed, as an error does (RV-8.2.5-M5), for completions that another adds behind those of the queue.
+func (q *Queue) Fire() {
+	q.mu.Lock()
+	fires := q.armed != 0 && !q.closed
+	if fires {
+		q.armed, q.notified = 0, true
+		q.stats.notified++
+		if q.trace != nil {
+			q.trace(wr.Record{Time: time.Now().UnixNano(), Kind: wr.RecordNotified, CQ: q.id})
+		}
+		signal(q.events)
+	}
+	q.mu.Unlock()
+	if fires && q.notify != nil {
+		q.notify()
+	}
 	q.rouse()
 }
 

@@ -224,6 +224,47 @@ func TestNotifyExisting(t *testing.T) {
 	require.False(t, notified(q))
 }
 
+// TestNotifyHushed: a receive that flushes and is nobody's business fires nothing, and leaves armed what was; all else fires.
+func TestNotifyHushed(t *testing.T) {
+	asked := 0
+	q := New(Config{Entries: 8, Hushes: func(context any) bool { asked++; return context == "hushed" }})
+	flushed := func(context any, op wr.Op) Entry {
+		return Entry{Completion: wr.Completion{Op: op, Status: wr.StatusFlushed, Context: context}}
+	}
+	require.NoError(t, q.Request(wr.NotifyNext))
+	require.True(t, q.Push(flushed("hushed", wr.OpRecv)))
+	require.False(t, notified(q))
+	require.True(t, q.Push(flushed("", wr.OpRecv)))
+	require.True(t, notified(q))
+	require.Equal(t, 2, asked)
+	for _, other := range []Entry{flushed("hushed", wr.OpSend), {Completion: wr.Completion{Op: wr.OpRecv, Context: "hushed"}}} {
+		require.NoError(t, q.Request(wr.NotifyNext))
+		require.True(t, q.Push(other))
+		require.True(t, notified(q))
+	}
+	require.Equal(t, 2, asked)
+}
+
+// TestFire gives what is armed, of either type, and once.
+func TestFire(t *testing.T) {
+	calls := 0
+	q := New(Config{Entries: 4, Notify: func() { calls++ }})
+	q.Fire()
+	require.False(t, notified(q))
+	for i, n := range []wr.NotifyType{wr.NotifyNext, wr.NotifySolicited} {
+		require.NoError(t, q.Request(n))
+		q.Fire()
+		q.Fire()
+		require.True(t, notified(q))
+		require.Equal(t, i+1, calls)
+	}
+	require.EqualValues(t, 2, q.Stats().Notifications)
+	require.NoError(t, q.Request(wr.NotifyNext))
+	q.Close()
+	q.Fire()
+	require.Equal(t, 2, calls)
+}
+
 // TestNotifyOverflow: a completion that is dropped notifies nobody.
 func TestNotifyOverflow(t *testing.T) {
 	q := New(Config{ID: 1, Entries: 1})

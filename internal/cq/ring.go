@@ -73,6 +73,8 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 // then: one shot (RV-8.2.5-M1). mu is held.
 func (q *Queue) fires(e *Entry) bool {
 	switch {
+	case e.Status == wr.StatusFlushed && e.Op == wr.OpRecv && q.hushes != nil && q.hushes(e.Context):
+		return false
 	case q.armed == wr.NotifyNext:
 	case q.armed == wr.NotifySolicited && (e.Solicited || e.Status != wr.StatusSuccess):
 		// RV-8.2.5-M5: an error completes like a solicited event.

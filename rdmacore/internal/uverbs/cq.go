@@ -72,6 +72,7 @@ func (f *File) createCQ(user uint64, cqe, vector uint32, fd int32, p *uabi.Creat
 		return err
 	}
 	verbsinternal.OnNotify(c.cq, c.completed)
+	verbsinternal.Hush(c.cq, hushes)
 	ch.join(c)
 	f.dev.cqs.Store(c.cq.ID(), c)
 	f.dev.idlers.add(c)

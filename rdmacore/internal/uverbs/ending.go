@@ -17,15 +17,56 @@ import (
 // nothing, is kept from the program: receives that it flushes wait until the program posts to the Send Queue, which completes with
 // RETRY_EXC_ERR, or changes the queue pair to ERR. RESET and DESTROY drop them. Every other end is told at
 // once, because what has completed as sent may be lost.
+//
+// Nor does a completion that the program does not find raise an event: gloo takes each for one of a queue that is there still.
 type ending struct {
-	told    bool      // the program knows of the end, or has brought it about
-	closed  bool      // the peer has closed in good order
-	blamed  bool      // a Send has completed with RETRY_EXC_ERR
-	parting bool      // DESTROY has come
-	last    bool      // QP_LAST_WQE_REACHED was told
-	unready bool      // the peer had no receive as often as the program allows
-	stalled bool      // the port, or the peer's, was down for longer than the program allows
-	held    []uabi.WC // receives that flushed
+	told     bool      // the program knows of the end, or has brought it about
+	closed   bool      // the peer has closed in good order
+	blamed   bool      // a Send has completed with RETRY_EXC_ERR
+	parting  bool      // DESTROY has come
+	dropping bool      // RESET has come, or DESTROY of a discreet one: receives that flush are nobody's
+	last     bool      // QP_LAST_WQE_REACHED was told
+	unready  bool      // the peer had no receive as often as the program allows
+	stalled  bool      // the port, or the peer's, was down for longer than the program allows
+	held     []uabi.WC // receives that flushed
+}
+
+// Which receives raise no event when they flush: those that withhold keeps. The core asks with locks held, under which q.mu is none
+// to take.
+const (
+	hushNone    = iota
+	hushClosing // while the stream closes in good order
+	hushAll
+)
+
+// hush says which, after a change of what withhold goes by; q.mu is held.
+func (q *QP) hush() {
+	e, h := &q.ending, uint32(hushClosing)
+	switch {
+	case e.dropping:
+		h = hushAll
+	case e.told || q.taken == nil:
+		h = hushNone
+	case e.closed || q.announced():
+		h = hushAll
+	}
+	q.hushed.Store(h)
+}
+
+// hushes reports whether a flushed receive of the queue pair, which is the Context, raises no event.
+func hushes(context any) bool {
+	q, ok := context.(*QP)
+	if !ok {
+		return false
+	}
+	switch q.hushed.Load() {
+	case hushNone:
+		return false
+	case hushClosing:
+		s := q.qp.State()
+		return s == verbs.StateClosing || s == verbs.StateIdle
+	}
+	return true
 }
 
 // With the iWARP presentation a connection of rdma_cm says DISCONNECTED first, and flushes announceTime later: librdmacm's sockets
@@ -58,6 +99,8 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	defer q.mu.Unlock()
 	e := &q.ending
 	switch {
+	case e.dropping && d.Op == verbs.OpRecv:
+		return true
 	case e.unready && !e.blamed && takesReceive(d.Op):
 		e.blamed, w.Status = true, uabi.WCRNRRetryExcErr
 		return false
@@ -88,6 +131,7 @@ func (q *QP) Over(c Connection) {
 	}
 	good := q.qp.State() == verbs.StateIdle
 	q.ending.closed = good
+	q.hush()
 	lasting, announced, told := good && q.discreet(), q.announced(), q.ending.told
 	q.mu.Unlock()
 	if good {
@@ -104,15 +148,15 @@ func (q *QP) Over(c Connection) {
 	}
 }
 
-// releaseHeld gives the program the receives that withhold kept: it brings the end about, or is about to hear of it.
+// releaseHeld gives the program the receives that withhold kept, and would have: it brings the end about, or is about to hear of it.
 func (q *QP) releaseHeld() {
+	q.recvCQ.sift() // so that they stay in order
 	q.mu.Lock()
 	held := q.ending.held
 	q.ending.told, q.ending.held = true, nil
+	q.hush()
 	q.mu.Unlock()
-	if len(held) > 0 {
-		q.recvCQ.add(held...)
-	}
+	q.recvCQ.add(held...)
 	if q.qp.State() == verbs.StateError {
 		q.inError()
 	}
@@ -178,6 +222,8 @@ func (q *QP) part() {
 	q.mu.Lock()
 	c, first := q.taken, !q.ending.parting
 	q.ending.parting, q.ending.told, q.ending.held = true, true, nil
+	q.ending.dropping = q.discreet()
+	q.hush()
 	q.mu.Unlock()
 	if !first {
 		return
@@ -222,17 +268,26 @@ func (v *cq) gather() {
 	}
 }
 
-// add has completions follow those that are there, and tells of them. It returns how many there was room for.
+// add has completions follow those that are there, and tells of what there is if the program has asked for that. It returns how many
+// there was room for.
 func (v *cq) add(wcs ...uabi.WC) int {
 	v.polls.Lock()
 	v.gather()
 	n := min(len(wcs), max(0, verbsinternal.Entries(v.cq)-len(v.made)))
 	v.made = append(v.made, wcs[:n]...)
+	some := len(v.made) > 0
 	v.polls.Unlock()
-	if n > 0 {
-		v.completed()
+	if some {
+		verbsinternal.Fire(v.cq)
 	}
 	return n
+}
+
+// sift has withhold see what has completed: no event has had the program poll for that.
+func (v *cq) sift() {
+	v.polls.Lock()
+	defer v.polls.Unlock()
+	v.gather()
 }
 
 // drop forgets the completions of a queue pair.

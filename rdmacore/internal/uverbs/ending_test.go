@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -196,4 +197,55 @@ func TestResetDrops(t *testing.T) {
 	assert.Equal(t, [2]uint64{1, uabi.WCWRFlushErr}, [2]uint64{w[0].WRID, uint64(w[0].Status)})
 	require.NoError(t, a.to(uabi.QPSErr))
 	assert.Empty(t, a.poll(16))
+}
+
+// TestEndsWithoutEvents: what the program does not find raises no event, and leaves the queue armed for what it does: gloo destroys a
+// queue when all that it waits for has come.
+func TestEndsWithoutEvents(t *testing.T) {
+	armed := func(t *testing.T, roce bool) (a, b *side, fd int) {
+		p := started(t, Config{Addr: addr1, CRC: true, RoCE: roce})
+		fd = p.channel()
+		a, b = onChannel(t, fd, p), newSide(started(t, Config{Addr: addr2, CRC: true, RoCE: roce}), allRights)
+		a.raise(b)
+		b.raise(a)
+		talk(t, a, b)
+		talk(t, a, b) // see alone
+		for i := range uint64(4) {
+			_, err := a.recv(i, a.sge(0, 8))
+			require.NoError(t, err)
+		}
+		assert.Empty(t, a.poll(16)) // hands over the posts that wait
+		a.arm(0)
+		return a, b, fd
+	}
+	for _, roce := range []bool{false, true} {
+		t.Run(fmt.Sprint("peer ends, roce ", roce), func(t *testing.T) {
+			a, b, fd := armed(t, roce)
+			b.destroy()
+			a.over()
+			assert.Zero(t, pending(fd))
+			a.posted(signaled(uabi.WRSend, 4), a.sge(0, 8))
+			await(t, fd, 8)
+			require.Len(t, a.poll(16), 5)
+			assert.Equal(t, 8, pending(fd), "once")
+		})
+		t.Run(fmt.Sprint("DESTROY, roce ", roce), func(t *testing.T) {
+			a, _, fd := armed(t, roce)
+			a.destroy()
+			assert.Zero(t, pending(fd))
+			assert.Empty(t, a.poll(16))
+		})
+		t.Run(fmt.Sprint("RESET, roce ", roce), func(t *testing.T) {
+			a, _, fd := armed(t, roce)
+			require.NoError(t, a.to(uabi.QPSReset))
+			assert.Zero(t, pending(fd))
+			assert.Empty(t, a.poll(16))
+		})
+		t.Run(fmt.Sprint("ERR, roce ", roce), func(t *testing.T) {
+			a, _, fd := armed(t, roce)
+			require.NoError(t, a.to(uabi.QPSErr))
+			await(t, fd, 8)
+			require.Len(t, a.wait(4), 4)
+		})
+	}
 }

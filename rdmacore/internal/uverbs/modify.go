@@ -208,6 +208,8 @@ func (q *QP) reset() error {
 	defer q.unfeed()
 	q.mu.Lock()
 	q.ending.last = true // RESET tells nothing of it
+	q.ending.dropping = true
+	q.hush()
 	q.mu.Unlock()
 	if q.qp.State() != verbs.StateIdle {
 		if err := q.fail(nil); err != nil {
@@ -229,6 +231,7 @@ func (q *QP) reset() error {
 	err := q.forget()
 	q.mu.Lock()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
+	q.hush()
 	q.struck.Store(false)
 	q.mu.Unlock()
 	if q.ud == nil {

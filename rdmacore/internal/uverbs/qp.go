@@ -33,6 +33,8 @@ type QP struct {
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
+	hushed atomic.Uint32 // which flushed receives raise no event: see hush
+
 	// struck is set once a plan has had a completion end otherwise: all that follow flush.
 	struck atomic.Bool
 
@@ -96,6 +98,7 @@ func (q *QP) Take(c Connection) error {
 		return refuse(syscall.EINVAL, "queue pair %#x has a connection already", q.qpn)
 	}
 	q.taken = c
+	q.hush()
 	if q.discreet() {
 		q.file.dev.watchSilent()
 	}
@@ -273,6 +276,7 @@ func (d *Device) endQP(q *QP) error {
 	if err != nil {
 		return err
 	}
+	q.recvCQ.sift()
 	q.ready.end()
 	q.errands.end()
 	q.sends.end()
