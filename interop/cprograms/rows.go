@@ -18,6 +18,7 @@ const (
 	portFabric    = 47592
 	portUCX       = 13337
 	portISCSI     = 3260
+	portRPMA      = 7204
 	wantBandwidth = `(?m)^ *[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ `
 )
 
@@ -30,7 +31,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows(), rpmaRows())
 }
 
 // verbsRows are the programs of libibverbs.

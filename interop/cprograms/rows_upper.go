@@ -78,3 +78,17 @@ func iserRows() []row {
 	}
 	return all
 }
+
+// rpmaRows are librpma's API, in a program of our own: each end reads and writes the other's memory, flushes it and sends messages.
+func rpmaRows() []row {
+	var all []row
+	for _, receives := range []string{"", " shared"} {
+		for _, flags := range []string{"", "--as roce"} {
+			all = append(all, row{
+				pkg: "librpma0", server: "./rpma serve HOST" + receives, client: "./rpma use HOST", port: portRPMA, flags: flags,
+				before: "gcc -O1 -Wall -Wextra -Werror -o rpma HERE/programs/rpma.c -lrpma -libverbs", want: "rpma: ok", checks: true,
+			})
+		}
+	}
+	return all
+}
