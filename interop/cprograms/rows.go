@@ -19,6 +19,7 @@ const (
 	portUCX       = 13337
 	portISCSI     = 3260
 	portRPMA      = 7204
+	portMigration = 4444 // QEMU's
 	wantBandwidth = `(?m)^ *[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ `
 )
 
@@ -31,7 +32,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows(), rpmaRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows(), rpmaRows(), qemuRows())
 }
 
 // verbsRows are the programs of libibverbs.

@@ -92,3 +92,19 @@ func rpmaRows() []row {
 	}
 	return all
 }
+
+// qemuRows are live migrations of a guest that writes to its memory all the time. Its octets are counters, from zero up: a guest that did
+// not run is not one that was migrated alive.
+func qemuRows() []row {
+	const same = "cmp from.memory to.memory && cmp -i 16777216:0 -n 16777216 to.memory original && ! cmp -s -i 65536:0 -n 65536 to.memory /dev/zero"
+	var all []row
+	for _, memory := range []string{"", " pin"} {
+		for _, flags := range []string{"", "--as roce"} {
+			all = append(all, row{
+				pkg: "qemu-system-x86", server: "sh ./qemu.sh to HOST" + memory, client: "sh ./qemu.sh from HOST" + memory, port: portMigration, flags: flags,
+				before: "cp HERE/programs/qemu.sh . && head -c 16777216 /dev/urandom >original", want: "from: ok", after: same, checks: true,
+			})
+		}
+	}
+	return all
+}
