@@ -49,6 +49,12 @@ func fioRows() []row {
 
 // mpiRows are four ranks whose collectives' data is compared, by each MPI over each library.
 func mpiRows() []row {
+	openib := row{
+		pkg: "openmpi-bin", flags: "--as roce", before: "mpicc.openmpi -O2 -o collectives HERE/../../examples/fabric/collectives.c",
+		client: "mpirun.openmpi -np 4 --allow-run-as-root --oversubscribe --mca pml ob1 --mca btl openib,self --mca btl_openib_allow_ib 1 ./collectives 2",
+		want:   "collectives: ok", checks: true,
+		cannot: "Debian builds openib with udcm alone, which wants a link of InfiniBand (udcm_component_query); RoCE and iWARP need its rdmacm",
+	}
 	mpi := func(pkg, flags, env, run string) row {
 		name := strings.TrimSuffix(pkg, "-bin")
 		return row{
@@ -64,6 +70,7 @@ func mpiRows() []row {
 		mpi("mpich", "--as roce", ucx, ""),
 		mpi("openmpi-bin", "--as roce", ucx, root+"--mca pml ucx --mca osc ucx"),
 		mpi("openmpi-bin", "", "FI_PROVIDER=verbs", root+`--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include "verbs;ofi_rxm" --mca btl self`),
+		openib,
 	}
 }
 
