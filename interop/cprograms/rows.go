@@ -20,6 +20,7 @@ const (
 	portISCSI     = 3260
 	portRPMA      = 7204
 	portMigration = 4444 // QEMU's
+	portCeph      = 3300
 	wantBandwidth = `(?m)^ *[1-9][0-9]* +[1-9][0-9]* +[0-9.]+ `
 )
 
@@ -32,7 +33,7 @@ const (
 
 // rows is the table. No row is dropped: a program that does not work says why.
 func rows() []row {
-	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows(), rpmaRows(), qemuRows())
+	return slices.Concat(verbsRows(), cmRows(), socketRows(), perftestRows(), qperfRows(), fabricRows(), ownRows(), nicRows(), brokenRows(), daplRows(), iserRows(), fioRows(), mpiRows(), rpmaRows(), qemuRows(), cephRows())
 }
 
 // verbsRows are the programs of libibverbs.

@@ -115,3 +115,15 @@ func qemuRows() []row {
 	}
 	return all
 }
+
+// cephRows are a cluster and a client, by each of the two ways in which Ceph's messenger connects.
+func cephRows() []row {
+	var all []row
+	for _, r := range []struct{ how, flags string }{{"iwarp", ""}, {"ib", "--as roce"}} {
+		all = append(all, row{
+			pkg: "ceph-mon, ceph-osd", server: "sh ./ceph.sh serve HOST " + r.how, client: "sh ./ceph.sh use", port: portCeph, flags: r.flags, stays: true,
+			before: "cp HERE/programs/ceph.sh .", want: "ceph: ok", checks: true, limit: 2 * time.Minute,
+		})
+	}
+	return all
+}
