@@ -127,3 +127,15 @@ func cephRows() []row {
 	}
 	return all
 }
+
+// glooRows are Gloo's collectives, whose queue pairs are brought up by hand and send by Writes with Immediate Data.
+func glooRows() []row {
+	var all []row
+	for _, flags := range []string{"", "--as roce"} {
+		all = append(all, row{
+			pkg: "libgloo0", client: "./gloo", flags: flags, want: "gloo: ok", checks: true,
+			before: "g++ -O1 -Wall -Wextra -Werror -o gloo HERE/programs/gloo.cc -lgloo",
+		})
+	}
+	return all
+}
