@@ -181,7 +181,8 @@ func (q *Queue) Close() {
 	for q.count > 0 {
 		q.reap(q.count > 1)
 	}
-	q.late.drop()           // they are behind those: slots are given back in order
+	// Slots are given back in order: what is kept back is behind what is queued.
+	q.late.drop()
 	q.ring, q.head = nil, 0 // RV-5.3.4-M4
 	close(q.gone)
 	q.counted.Close()
