@@ -212,7 +212,7 @@ func (q *QP) gone() bool {
 	case q.ending.told || q.ending.closed || q.ending.stalled || s == verbs.StateClosing:
 		return true
 	default:
-		return q.announced() && (s == verbs.StateTerminate || s == verbs.StateError)
+		return q.taken != nil && (s == verbs.StateTerminate || s == verbs.StateError) // Over is yet to come
 	}
 }
 

@@ -249,3 +249,28 @@ func TestEndsWithoutEvents(t *testing.T) {
 		})
 	}
 }
+
+// TestLateBeforeOver: a stream that was reset takes posts, which flush, before what brought it up has told of its end: UCX cancels what a queue pair has so.
+func TestLateBeforeOver(t *testing.T) {
+	a, b := pair(t, Config{}, allRights)
+	c := &link{} // by hand, and tells when the test says so
+	require.NoError(t, a.verbs().Take(c))
+	require.NoError(t, b.to(uabi.QPSErr))
+	<-a.verbs().Verbs().Done()
+	_, err := a.recv(1, a.sge(0, 8))
+	require.NoError(t, err)
+	assert.Empty(t, a.poll(16))
+	inline := func(id int) uabi.SendWR { // which does not wait to be posted
+		w := signaled(uabi.WRSend, id)
+		w.SendFlags |= uabi.SendInline
+		return w
+	}
+	a.posted(inline(2), uabi.SGE{Addr: a.mem, Length: 8})
+	a.verbs().Over(c)
+	a.posted(inline(3), uabi.SGE{Addr: a.mem, Length: 8})
+	got := map[uint64]uint32{}
+	for _, w := range a.wait(3) {
+		got[w.WRID] = w.Status
+	}
+	assert.Equal(t, map[uint64]uint32{1: uabi.WCWRFlushErr, 2: uabi.WCRetryExcErr, 3: uabi.WCWRFlushErr}, got)
+}
