@@ -20,6 +20,16 @@ func AcceptClosed(l *Listener) error {
 	return err
 }
 
+// Grants is how much is told to the peer if it is due to be told what it may write.
+func (c *Conn) Grants() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.said
+	c.in.trigger = c.in.consumed
+	c.update()
+	return c.said - before
+}
+
 // Sleeping reports whether the reader and the writer wait.
 func (c *Conn) Sleeping() (reader, writer bool) {
 	c.mu.Lock()

@@ -388,17 +388,20 @@ func TestNoGrantBehindEnd(t *testing.T) {
 	_, err = io.ReadFull(c, got[:1]) // the whole half is there
 	require.NoError(t, err)
 	r.hear(1) // the other half
+	of := c.(*rsocket.Conn)
+	posted := of.Connection().QP().Stats().RecvQueue.Now
 	r.say(7<<29, 0, 0)
 	closed := make(chan error, 1)
 	go func() { closed <- r.conn.Close() }()
 	for {
 		a, err := r.qp.Query()
 		require.NoError(t, err)
-		if a.State != verbs.StateRTS {
+		if a.State != verbs.StateRTS && of.Connection().QP().Stats().RecvQueue.Now < posted { // what it has said is there
 			break
 		}
 		runtime.Gosched()
 	}
+	require.Zero(t, of.Grants())
 	_, err = io.ReadFull(c, got[1:])
 	require.NoError(t, err)
 	_, err = c.Read(got)
