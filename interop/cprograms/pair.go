@@ -70,6 +70,13 @@ func begin(cmd *exec.Cmd, dir string) (*program, error) {
 	return p, nil
 }
 
+// prints reports whether what it has printed matches a regexp, which may have first what stands on either of stdout and stderr: they
+// are two pipes, and which of two lines comes first through them is nobody's affair.
+func (p *program) prints(want string) bool {
+	re, out, errs := regexp.MustCompile(want), p.says.String(), p.errs.String()
+	return re.MatchString(out+errs) || re.MatchString(errs+out)
+}
+
 // wait returns how the program ended.
 func (p *program) wait(ctx context.Context) error {
 	<-p.done // a context that ends kills it
@@ -259,7 +266,7 @@ func (o options) both(ctx context.Context, r row, here, there *space, host, dir 
 	}
 	if err != nil {
 		err = fmt.Errorf("client: %w%s", err, cl.said())
-	} else if r.want != "" && !regexp.MustCompile(r.want).MatchString(text) {
+	} else if r.want != "" && !cl.prints(r.want) {
 		err = fmt.Errorf("client: its output has no %s%s", r.want, cl.said())
 	}
 	if srv != nil {

@@ -22,7 +22,7 @@ type row struct {
 	leaves string        // why the server's exit status says nothing
 	before string        // a script that makes what the programs need, in their folder
 	after  string        // a script that holds what they left against what is right
-	want   string        // the client prints a match of this regexp
+	want   string        // the client prints a match of this regexp; see program.prints
 	checks bool          // the program compares the data itself, or after does
 	limit  time.Duration // of the whole row; 0 is rowTime
 	cannot string        // why it cannot work; the row is red when it does
