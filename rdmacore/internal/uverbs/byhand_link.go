@@ -108,6 +108,7 @@ func (d *Device) begin(l *link) error {
 // run brings the queue pair up, and waits for the end of the stream.
 func (l *link) run(self bool) {
 	defer close(l.over)
+	defer l.qp.settled(l)
 	l.qp.trying.Store(l)
 	if send, _ := verbsinternal.Room(l.qp.qp); send < l.qp.sendDepth {
 		l.qp.tried()

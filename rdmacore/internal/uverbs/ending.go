@@ -29,6 +29,8 @@ type ending struct {
 	unready  bool      // the peer had no receive as often as the program allows
 	stalled  bool      // the port, or the peer's, was down for longer than the program allows
 	held     []uabi.WC // receives that flushed
+	over     bool      // a stream by hand is, and all that was posted to it has completed
+	behind   []uabi.WC // of Sends that came before that: they complete behind those
 }
 
 // Which receives raise no event when they flush: those that withhold keeps. The core asks with locks held, under which q.mu is none
@@ -137,6 +139,7 @@ func (q *QP) Over(c Connection) {
 	if good {
 		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
 	}
+	q.settled(c)
 	switch {
 	case lasting && told:
 		q.inError()
@@ -189,6 +192,12 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		q.mu.Unlock()
 		return len(wcs)
 	}
+	if _, hand := q.taken.(*link); sends && hand && !e.over {
+		wcs = wcs[:min(len(wcs), max(0, q.sendDepth-len(e.behind)))]
+		e.behind = append(e.behind, wcs...)
+		q.mu.Unlock()
+		return len(wcs)
+	}
 	announced := q.announced() // the event, which is on its way, releases what is held
 	if sends && !announced && !e.blamed && (!e.told || e.stalled) {
 		e.blamed, wcs[0].Status = true, uabi.WCRetryExcErr
@@ -201,7 +210,30 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 	return n
 }
 
-// gone reports whether the stream has ended, or is about to; q.mu is held. An iWARP adapter's own library may refuse a post
+// settled completes the Sends that were late, now that the stream of c is over, or came to nothing.
+func (q *QP) settled(c Connection) {
+	q.sendCQ.sift() // who is to blame is known then
+	q.mu.Lock()
+	e := &q.ending
+	if q.taken != c {
+		q.mu.Unlock()
+		return
+	}
+	behind, told := e.behind, e.told
+	e.over, e.behind = true, nil
+	if len(behind) > 0 && !e.blamed && (!told || e.stalled) {
+		e.blamed, behind[0].Status = true, uabi.WCRetryExcErr
+	}
+	dropped := e.dropping
+	q.mu.Unlock()
+	if len(behind) == 0 || dropped {
+		return
+	}
+	q.sendCQ.add(behind...)
+	q.releaseHeld()
+}
+
+// gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP adapter's own library may refuse a post
 // then with EINVAL, but a program cannot know of an end before it is told.
 func (q *QP) gone() bool {
 	switch s := q.qp.State(); {
@@ -212,7 +244,8 @@ func (q *QP) gone() bool {
 	case q.ending.told || q.ending.closed || q.ending.stalled || s == verbs.StateClosing:
 		return true
 	default:
-		return q.taken != nil && (s == verbs.StateTerminate || s == verbs.StateError) // Over is yet to come
+		_, hand := q.taken.(*link) // one that is not up yet refuses nothing
+		return q.taken != nil && (s == verbs.StateTerminate || s == verbs.StateError || hand && s == verbs.StateIdle)
 	}
 }
 

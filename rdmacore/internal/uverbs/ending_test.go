@@ -266,8 +266,25 @@ func TestLateBeforeOver(t *testing.T) {
 		return w
 	}
 	a.posted(inline(2), uabi.SGE{Addr: a.mem, Length: 8})
+	assert.Empty(t, a.poll(16), "others before it may not have completed")
 	a.verbs().Over(c)
 	a.posted(inline(3), uabi.SGE{Addr: a.mem, Length: 8})
+	got := map[uint64]uint32{}
+	for _, w := range a.wait(3) {
+		got[w.WRID] = w.Status
+	}
+	assert.Equal(t, map[uint64]uint32{1: uabi.WCWRFlushErr, 2: uabi.WCRetryExcErr, 3: uabi.WCWRFlushErr}, got)
+}
+
+// TestLateInIdle: a good close that was under way at the post may be done when the device looks why that is refused.
+func TestLateInIdle(t *testing.T) {
+	a, c := newSide(started(t, Config{}), allRights), &link{}
+	q := a.verbs()
+	require.NoError(t, q.Take(c))
+	require.Equal(t, verbs.StateIdle, q.Verbs().State())
+	require.Equal(t, 1, q.late(false, 1))
+	require.Equal(t, 2, q.late(true, 2, 3))
+	q.Over(c)
 	got := map[uint64]uint32{}
 	for _, w := range a.wait(3) {
 		got[w.WRID] = w.Status
