@@ -233,8 +233,8 @@ func (q *QP) settled(c Connection) {
 	q.releaseHeld()
 }
 
-// gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP adapter's own library may refuse a post
-// then with EINVAL, but a program cannot know of an end before it is told.
+// gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP
+// adapter's own library may refuse a post then with EINVAL, but a program cannot know of an end before it is told.
 func (q *QP) gone() bool {
 	switch s := q.qp.State(); {
 	case q.struck.Load():
