@@ -2,6 +2,7 @@ package qp
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,6 +99,43 @@ func TestHeldBack(t *testing.T) {
 			assert.Equal(t, uint64(2), r.q.sq.framed.Load())
 			look(r)
 			r.requireSent(2)
+		})
+	}
+}
+
+// TestClosesBehindAFlush: who flushes has taken what is held back, or the transmit side too, when the program closes: it is sent, and
+// the close is a good one.
+func TestClosesBehindAFlush(t *testing.T) {
+	for name, closes := range map[string]func(*rig) error{
+		"Modify QP":         func(r *rig) error { return r.q.Modify(Modify{Next: wr.StateClosing}) },
+		"of the LLP stream": func(r *rig) error { return r.q.LLPStream().Stop(wr.StateClosing) },
+	} {
+		t.Run(name+", taken", func(t *testing.T) {
+			r := corkedRig(t, never, false)
+			r.postSeries(2)
+			r.s.tx.batching.octets.Store(0)
+			require.NoError(t, closes(r))
+			r.requireSent(2)
+			r.requireEnd(rawpeer.FIN)
+		})
+		t.Run(name+", under way", func(t *testing.T) {
+			r := corkedRig(t, never, false)
+			r.postSeries(2)
+			r.s.tx.mu.Lock()
+			r.s.tx.batching.octets.Store(0)
+			begun, closed := make(chan struct{}), make(chan error, 1)
+			go func() {
+				close(begun)
+				closed <- closes(r)
+			}()
+			<-begun
+			for range 1000 { // the close may be made to wait, or not: it shows at the peer
+				runtime.Gosched()
+			}
+			r.s.tx.mu.Unlock()
+			require.NoError(t, <-closed)
+			r.requireSent(2)
+			r.requireEnd(rawpeer.FIN)
 		})
 	}
 }

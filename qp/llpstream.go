@@ -54,7 +54,6 @@ func (l LLPStream) Stop(next wr.State) error {
 	if l.s == nil {
 		return wr.ErrInvalidState
 	}
-	l.s.tx.flushPosted() // as in Modify
 	return l.s.q.stop(l.s, next)
 }
 

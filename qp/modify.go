@@ -108,7 +108,7 @@ func (q *QP) Modify(m Modify) error {
 		q.awaitOver()
 	}
 	if s := q.session.Load(); s != nil {
-		s.tx.flushPosted() // what is held back is no reason to refuse a good close
+		s.tx.flushPosted() // or what is held back would count as outstanding
 	}
 	q.mu.Lock()
 	from := q.State()
@@ -214,6 +214,9 @@ var modifyFaults = [...]streamFault{
 
 // stop leaves RTS by verb.
 func (q *QP) stop(s *session, next wr.State) error {
+	if next == wr.StateClosing {
+		s.tx.flushAhead()
+	}
 	if !s.halt(cause{fault: modifyFaults[next]}) {
 		<-s.decided // something else ended it first
 		return q.refuseModify(q.State(), next, wr.ErrInvalidState)

@@ -54,7 +54,14 @@ func (t *transmitter) measure() {
 
 // tryTransmit sends what there is to send, or leaves that to the owner of the side.
 func (t *transmitter) tryTransmit() {
-	for rounds := 0; t.tryOwn(); rounds++ {
+	if t.tryOwn() {
+		t.transmit()
+	}
+}
+
+// transmit sends what there is to send, with the side in the caller's hands, and gives the side up.
+func (t *transmitter) transmit() {
+	for rounds := 0; ; rounds++ {
 		if rounds == maxRounds && !t.llp.mute.Load() { // for others, which keep posting
 			t.mu.Unlock()
 			t.handOver()
@@ -68,6 +75,9 @@ func (t *transmitter) tryTransmit() {
 			return
 		}
 		if !left && !t.more.Load() { // a poster may have found the side taken just before Unlock
+			return
+		}
+		if !t.tryOwn() {
 			return
 		}
 	}
