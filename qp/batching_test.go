@@ -87,8 +87,13 @@ func TestHeldBack(t *testing.T) {
 			_, err := r.rcq.Wait(ctx, make([]wr.Completion, 1))
 			require.Error(r.t, err)
 		},
-		"Drain":        func(r *rig) { require.NoError(r.t, r.q.Drain(context.Background())) },
-		"Modify":       func(r *rig) { ord := 1; require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: &ord})) },
+		"Drain":  func(r *rig) { require.NoError(r.t, r.q.Drain(context.Background())) },
+		"Modify": func(r *rig) { ord := 1; require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: &ord})) },
+		"a smaller queue": func(r *rig) {
+			r.postSend(wr.Request{Flags: wr.Unsignaled})
+			depth := 2 // completions that nobody has polled
+			require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateRTS, SendDepth: &depth}), "what is held back is not outstanding")
+		},
 		"a good close": func(r *rig) { require.NoError(r.t, r.q.Modify(Modify{Next: wr.StateClosing})) },
 	}
 	for name, look := range tests {
