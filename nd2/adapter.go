@@ -16,7 +16,6 @@ import (
 // The limits of an adapter.
 const (
 	maxSge         = 32
-	maxReadSge     = 8
 	maxInline      = 1024
 	maxInitiator   = 4096
 	maxReceive     = 16384
@@ -25,9 +24,8 @@ const (
 	maxEntries     = 1 << 22 // of a completion queue of verbs
 	maxRegion      = 1 << 36
 	maxPrivateData = 508
-	// parts is how many work requests a request may take: a Read one for each
-	// entry of its list, and one to fence it.
-	parts = maxReadSge + 1
+	// parts is how many work requests a request may take: one may go ahead to fence it.
+	parts = 2
 )
 
 // Adapter is an open adapter (IND2Adapter): an RNIC with one protection domain, so
@@ -98,7 +96,7 @@ func (a *Adapter) prepare() (err error) {
 	a.info = AdapterInfo{
 		InfoVersion: 1, AdapterID: adapterID,
 		MaxRegistrationSize: maxRegion, MaxWindowSize: maxRegion,
-		MaxInitiatorSge: maxSge, MaxReceiveSge: maxSge, MaxReadSge: maxReadSge,
+		MaxInitiatorSge: maxSge, MaxReceiveSge: maxSge, MaxReadSge: maxSge,
 		MaxTransferLength: verbs.MaxMessage, MaxInlineDataSize: maxInline,
 		MaxInboundReadLimit: min(q.Limits.IRD, math.MaxInt16/2), MaxOutboundReadLimit: min(q.Limits.ORD, math.MaxInt16/2),
 		MaxReceiveQueueDepth: maxReceive, MaxInitiatorQueueDepth: maxInitiator,

@@ -55,7 +55,7 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 	}
 	q.remains.init(q)
 	q.sends = newRing(q, c.sendDepth)
-	elements := max(c.sendDepth, 1) * (q.maxReadSge() + 1)
+	elements := max(c.sendDepth, 1) * parts
 	q.extra = elements - c.sendDepth + marks + 1
 	vc := verbs.QPConfig{
 		PD: a.pd, SendCQ: c.initiator.v, RecvCQ: c.receive.v,
@@ -63,6 +63,7 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 		SendSGE: max(c.initiatorSge, 1), WriteSGE: max(c.initiatorSge, 1), RecvSGE: max(c.receiveSge, 1),
 		NoReads:       true, // until claim
 		ReadIntoLocal: true, // a sink is not the peer's to write to
+		ReadSGE:       max(c.initiatorSge, 1),
 		CloseTimeout:  a.provider.CM.CloseTimeout,
 	}
 	if c.srq != nil {
@@ -110,9 +111,6 @@ func (q *QueuePair) count(tell inventory.Tell) {
 		tell(len(q.bound.list()), "bound window")
 	}
 }
-
-// maxReadSge is how many entries the list of a Read may have.
-func (q *QueuePair) maxReadSge() int { return min(q.cfg.initiatorSge, maxReadSge) }
 
 // makeInlines registers room for inline octets, as much as every slot could need.
 func (q *QueuePair) makeInlines() error {

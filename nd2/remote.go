@@ -24,7 +24,7 @@ func (q *QueuePair) Read(requestContext any, sge []SGE, remoteAddress uint64, re
 		return ErrConnectionInvalid
 	case total > verbs.MaxMessage: // ND-Read-R3
 		return ErrBufferOverflow
-	case len(sge) > q.maxReadSge(): // ND-Read-R5
+	case len(sge) > q.cfg.initiatorSge: // ND-Read-R5
 		return ErrDataOverrun
 	case total > 0 && !q.a.sinks(sge):
 		return ErrAccessViolation
@@ -35,23 +35,12 @@ func (q *QueuePair) Read(requestContext any, sge []SGE, remoteAddress uint64, re
 	if err != nil {
 		return err
 	}
-	n, at := q.fence(flags), remoteAddress
-	for i := range sge {
-		if len(sge[i].Buffer) == 0 {
-			continue
-		}
-		q.parts[n] = verbs.Request{
-			Op: verbs.OpRead, Local: element(&sge[i]),
-			Remote: verbs.Remote{STag: verbs.STag(remoteToken), TO: at},
-		}
-		at += uint64(len(sge[i].Buffer))
-		n++
+	n := q.fence(flags)
+	q.parts[n] = verbs.Request{Op: verbs.OpRead}
+	if total > 0 {
+		q.parts[n].SGL, q.parts[n].Remote = gather(q.list, sge), verbs.Remote{STag: verbs.STag(remoteToken), TO: remoteAddress}
 	}
-	if total == 0 {
-		q.parts[n] = verbs.Request{Op: verbs.OpRead}
-		n++
-	}
-	return q.post(s, n)
+	return q.post(s, n+1)
 }
 
 // fence makes the first part of a request one that holds the queue until all earlier

@@ -67,7 +67,7 @@ func TestScenarioQueuePairAtAllMaxima(t *testing.T) {
 	}
 	require.ErrorIs(t, s.qp.Read(0, nil, 0, 0, 0), nd2.ErrNoMoreEntries)
 	require.NoError(t, s.qp.Close())
-	for k := range i.MaxInitiatorQueueDepth { // of nine work requests each, none is lost
+	for k := range i.MaxInitiatorQueueDepth { // of two work requests each, none is lost
 		r := wait(t, s.out)
 		require.Equal(t, k, r.RequestContext)
 		require.Contains(t, []nd2.Status{nd2.Success, nd2.ErrCanceled}, r.Status)

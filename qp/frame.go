@@ -113,9 +113,10 @@ func (t *transmitter) header() (hdr []byte, n int, last bool) {
 		req := rdmap.ReadRequestHeader{SinkSTag: m.stag}
 		if m.kind == fromSQ {
 			e := t.sq.at(t.next)
+			sink := &e.sgl[t.asked.sinks]
 			req = rdmap.ReadRequestHeader{
-				SinkSTag: uint32(e.local.STag), SinkTO: e.local.TO, Size: e.local.Length,
-				SourceSTag: uint32(e.remote.STag), SourceTO: e.remote.TO,
+				SinkSTag: uint32(sink.STag), SinkTO: sink.TO, Size: sink.Length,
+				SourceSTag: uint32(e.remote.STag), SourceTO: e.remote.TO + t.asked.octets,
 			}
 		}
 		return req.Append(hdr), 0, true
@@ -191,6 +192,11 @@ func (t *transmitter) endMessage() {
 			t.msg = message{kind: fromSQ, op: sendOpcodes[e.op], msn: t.sendMSN.Next()}
 			e.msn = t.msg.msn
 			return
+		}
+		if t.msg.op == rdmap.ReadRequest && t.asked.sinks+1 < len(e.sgl) { // each sink has a Request of its own
+			t.asked.octets += uint64(e.sgl[t.asked.sinks].Length)
+			t.asked.sinks++
+			break
 		}
 		t.advance(e)
 	case fromIRRQ:

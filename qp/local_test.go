@@ -60,6 +60,20 @@ var ownErrors = []ownError{
 	{name: "Read to no STag", send: reads(func(r *rig) wr.SGE { return wr.SGE{STag: r.gone, Length: 1} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
 	{name: "Read to STag zero", send: reads(func(*rig) wr.SGE { return wr.SGE{Length: 1} }), fault: faultSQSTag, status: wr.StatusInvalidSTag},
 	{
+		name: "Read, second sink wrong", set: func(c *setup) { c.config = func(c *Config) { c.ReadSGE = 2 } },
+		send: func(r *rig) wr.Request {
+			return wr.Request{Op: wr.OpRead, SGL: []wr.SGE{r.full.sge(0, 8), {STag: r.gone, Length: 1}}, Remote: wr.Remote{STag: 5}}
+		},
+		fault: faultSQSTag, status: wr.StatusInvalidSTag,
+	},
+	{
+		name: "Read, second sink of STag zero", set: func(c *setup) { c.config = func(c *Config) { c.ReadSGE = 2 } },
+		send: func(r *rig) wr.Request {
+			return wr.Request{Op: wr.OpRead, SGL: []wr.SGE{r.full.sge(0, 8), {Length: 1}}, Remote: wr.Remote{STag: 5}}
+		},
+		fault: faultSQSTag, status: wr.StatusInvalidSTag,
+	},
+	{
 		name: "Read from STag zero",
 		send: func(r *rig) wr.Request { return wr.Request{Op: wr.OpRead, Local: r.full.sge(0, 1)} }, fault: faultSQSTag, status: wr.StatusInvalidSTag,
 	},

@@ -154,10 +154,15 @@ func (r *receiver) inAtomicResponse(seg ddp.Segment) streamFault {
 // completion can be seen, and before a request behind a Read Fence goes on (draft
 // 8.2.2.1 rule 2).
 func (r *receiver) readDone(o *outboundRead, original uint64) streamFault {
+	if o.part {
+		r.reads.pop()
+		r.flushPending = true // ORD may have held the next one back
+		return noFault
+	}
 	pos, rtr := o.pos, o.rtr
 	if !rtr {
 		if e := r.s.q.sq.at(pos); e.op == wr.OpReadInvalidate {
-			if f := r.cfg.STags.InvalidateLocal(e.local.STag, r.s.user); f != stag.OK {
+			if f := r.cfg.STags.InvalidateLocal(e.sgl[0].STag, r.s.user); f != stag.OK {
 				return memoryFault(sideInvalidate, f)
 			}
 			r.count.invalidates++

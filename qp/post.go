@@ -95,6 +95,9 @@ func (s *sendQueue) check(r *wr.Request) error {
 	case r.Op.IsWrite():
 		return sglcheck.CheckList(r.SGL, s.writeSGE)
 	case r.Op.IsRead():
+		if s.listed(r) {
+			return sglcheck.CheckList(r.SGL, s.readSGE)
+		}
 		if sglcheck.Is(&r.Local) {
 			return sglcheck.Err
 		}

@@ -73,6 +73,8 @@ type Config struct {
 	// sink, a region, in place of the Remote Write right of a region or window, and
 	// NoInboundWrite cover RDMA Writes alone.
 	ReadIntoLocal bool
+	// ReadSGE bounds the sinks of an RDMA Read; 0 is for Reads without a list, into one.
+	ReadSGE int
 	// PlacedWrites makes a signaled RDMA Write complete when the peer has placed it, on a
 	// stream whose peer granted a Read for that, beyond ORD; and RDMA Reads of no octets be answered
 	// whatever NoInboundRead says, of which one may be outstanding beyond IRD.

@@ -218,7 +218,6 @@ type sqe struct {
 	length     uint64 // of the message, in octets
 	end        uint64 // stream position behind its last octet, once framed
 	remote     wr.Remote
-	local      wr.SGE
 	invalidate wr.STag
 	op         wr.Op
 	flags      wr.Flags
@@ -227,8 +226,8 @@ type sqe struct {
 	placing    bool   // it waits to be placed before it completes; does not change while it is posted
 	msn        uint32 // of its message on queue 0, if it has one, once framed
 	plain      bool   // a Send, RDMA Write or Immediate Data from one piece of memory at most, without ReadFence
-	// sgl is the data source of a Send or RDMA Write, else empty. Its array is
-	// the element's own, for as many as the queue allows.
+	// sgl is the data source of a Send or RDMA Write, and the sinks of a Read, of which there is one at least; else empty. Its array
+	// is the element's own, for as many as the queue allows.
 	sgl []wr.SGE
 	// atomic are the modifiers of an Atomic, made as memory; original is its answer.
 	atomic   *wr.AtomicRequest
@@ -246,23 +245,23 @@ type sqe struct {
 // framed is moved by the transmit side, done by either side under doneMu.
 type sendQueue struct {
 	workQueue[sqe]
-	// sendSGE and writeSGE bound the list of a Send and of an RDMA Write.
-	sendSGE, writeSGE int
-	extensions        bool // RFC 7306 is spoken; guarded by postMu
-	sendImmediate     bool // Sends may bring Immediate Data with their payload
-	placeSends        bool // guarded by postMu; see PlaceSends
-	framed            atomic.Uint64
-	octets            uint64 // of all messages posted, and asked for by Reads; guarded by postMu
-	doneMu            lockorder.Mutex[lockorder.Done]
-	writeAcks         bool                 // Writes before placed complete, others wait; both guarded by doneMu
-	placed            uint64               // a position
-	passed            uint32               // MSN on queue 0 of the last element done; guarded by doneMu
-	statuses          statuscount.Statuses // guarded by doneMu
-	spans             *spans               // the queue pair's
+	// sendSGE, writeSGE and readSGE bound the list of a Send, an RDMA Write and a Read, which has none if that is 0.
+	sendSGE, writeSGE, readSGE int
+	extensions                 bool // RFC 7306 is spoken; guarded by postMu
+	sendImmediate              bool // Sends may bring Immediate Data with their payload
+	placeSends                 bool // guarded by postMu; see PlaceSends
+	framed                     atomic.Uint64
+	octets                     uint64 // of all messages posted, and asked for by Reads; guarded by postMu
+	doneMu                     lockorder.Mutex[lockorder.Done]
+	writeAcks                  bool                 // Writes before placed complete, others wait; both guarded by doneMu
+	placed                     uint64               // a position
+	passed                     uint32               // MSN on queue 0 of the last element done; guarded by doneMu
+	statuses                   statuscount.Statuses // guarded by doneMu
+	spans                      *spans               // the queue pair's
 }
 
 func (s *sendQueue) init(c *Config) {
-	s.sendSGE, s.writeSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.SendCQ, c.ID
+	s.sendSGE, s.writeSGE, s.readSGE, s.cq, s.qp = c.SendSGE, c.WriteSGE, c.ReadSGE, c.SendCQ, c.ID
 	s.context, s.extensions, s.sendImmediate = c.Context, c.Extensions, c.SendImmediate
 	s.workQueue.init(c.SendDepth, max(c.SendSGE, c.WriteSGE), func(e *sqe, list []wr.SGE) { e.sgl = list })
 }
@@ -277,11 +276,11 @@ func (s *sendQueue) push(r *wr.Request) error {
 	}
 	e := &s.take().element
 	e.id, e.op, e.flags = r.ID, r.Op, r.Flags
-	e.invalidate, e.local, e.remote, e.immediate = r.Invalidate, r.Local, r.Remote, r.Immediate
+	e.invalidate, e.remote, e.immediate = r.Invalidate, r.Remote, r.Immediate
 	e.readDone, e.plain, e.sgl, e.length = false, false, e.sgl[:0], 0
 	switch {
 	case r.Op.IsRead():
-		e.length = uint64(r.Local.Length)
+		s.addSinks(e, r)
 	case r.Op == wr.OpInvalidate:
 	case r.Op.IsMemory():
 		if e.memory == nil {
@@ -309,6 +308,26 @@ func (s *sendQueue) push(r *wr.Request) error {
 	s.filled++
 	s.octets += e.length
 	return nil
+}
+
+// addSinks makes the list of a Read: what takes no octet is left out.
+func (s *sendQueue) addSinks(e *sqe, r *wr.Request) {
+	if s.listed(r) {
+		for _, g := range r.SGL {
+			if g.Length > 0 {
+				e.sgl = append(e.sgl, g)
+				e.length += uint64(g.Length)
+			}
+		}
+	}
+	if len(e.sgl) == 0 {
+		e.sgl, e.length = append(e.sgl, r.Local), uint64(r.Local.Length)
+	}
+}
+
+// listed reports whether the sinks of a Read are in its list.
+func (s *sendQueue) listed(r *wr.Request) bool {
+	return s.readSGE > 0 && r.Op == wr.OpRead && len(r.SGL) > 0
 }
 
 // intoZero reports whether an element names the STag of zero as memory of the peer's: it

@@ -32,6 +32,7 @@ type outboundRead struct {
 	size   uint32
 	msn    uint32 // of the Read or Atomic Request
 	id     uint32 // of the Atomic Request
+	part   bool   // others of the element follow, for its other sinks
 	atomic bool   // it is one
 	rtr    bool   // of no element: the peer-to-peer mode's ready-to-receive Read, or
 	placed bool   // an empty one that tells of Writes before pos

@@ -182,14 +182,8 @@ func (s *session) sourceReason(w *wr.Reason, e *sqe, f stag.AccessFault) {
 		w.What, w.Remedy = "the peer's address has the STag of zero", "use the one that it has told"
 		return
 	}
-	list, need := e.sgl, wr.LocalRead
-	if e.op.IsRead() {
-		list, need = []wr.SGE{e.local}, 0
-		if s.q.cfg.ReadIntoLocal {
-			need = wr.LocalWrite
-		}
-	}
-	for _, g := range list {
+	need := e.needs(&s.q.cfg)
+	for _, g := range e.sgl {
 		_, now := s.tx.resolve(g, need)
 		zero := e.op.IsRead() && g.STag == 0 && g.Length > 0 // refused before it is looked up
 		if now != f && !zero {
@@ -251,7 +245,7 @@ func (s *session) memoryOpReason(w *wr.Reason, e *sqe, of side, f stag.AccessFau
 	default:
 		w.STag = e.invalidate
 		if e.op == wr.OpReadInvalidate {
-			w.STag = e.local.STag
+			w.STag = e.sgl[0].STag
 		}
 		t.ExplainInvalidate(w, f, s.user, false)
 	}

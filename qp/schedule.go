@@ -137,8 +137,9 @@ func (t *transmitter) nextRequest() (bool, streamFault) {
 		m.op, m.stag, m.to = rdmap.Write, uint32(e.remote.STag), e.remote.TO
 	case wr.OpRead, wr.OpReadInvalidate:
 		m.op, m.msn, m.length = rdmap.ReadRequest, t.readMSN.Next(), 0
+		g := &e.sgl[t.asked.sinks]
 		t.reads.push(outboundRead{
-			pos: t.next, stag: uint32(e.local.STag), to: e.local.TO, size: e.local.Length, msn: m.msn,
+			pos: t.next, stag: uint32(g.STag), to: g.TO, size: g.Length, msn: m.msn, part: t.asked.sinks+1 < len(e.sgl),
 		})
 	case wr.OpFetchAdd, wr.OpSwap, wr.OpCompareSwap:
 		t.startAtomic()
@@ -190,9 +191,9 @@ func (t *transmitter) admit(e *sqe) streamFault {
 		return faultZeroORD // draft 8.2.2 rule 18
 	case e.intoZero():
 		return faultSQSTag
-	case e.length > 0 && e.op.IsRead() && e.local.STag == 0:
+	case e.length > 0 && e.op.IsRead() && slices.ContainsFunc(e.sgl, func(g wr.SGE) bool { return g.STag == 0 }):
 		return faultSQSTag
-	case e.op == wr.OpReadInvalidate && e.local.STag.Index() == 0:
+	case e.op == wr.OpReadInvalidate && e.sgl[0].STag.Index() == 0:
 		return faultInvalidateLocalSTag // RV-7.2.1-M13
 	}
 	return noFault
@@ -204,22 +205,28 @@ func (t *transmitter) admit(e *sqe) streamFault {
 // 7.5.2); with Config.ReadIntoLocal here too, so that the request is not sent.
 func (t *transmitter) gather(e *sqe) streamFault {
 	t.refs = t.refs[:0]
-	if e.op.IsRead() && t.cfg.ReadIntoLocal {
-		_, f := t.resolve(e.local, wr.LocalWrite)
-		return memoryFault(sideSQ, f)
-	}
-	if e.op.IsRead() {
-		_, f := t.resolve(e.local, 0)
-		return memoryFault(sideSQ, f)
-	}
+	need := e.needs(t.cfg)
 	for _, g := range e.sgl {
-		ref, f := t.resolve(g, wr.LocalRead)
+		ref, f := t.resolve(g, need)
 		if f != stag.OK {
 			return memoryFault(sideSQ, f)
 		}
-		t.refs = append(t.refs, ref)
+		if !e.op.IsRead() {
+			t.refs = append(t.refs, ref)
+		}
 	}
 	return noFault
+}
+
+// needs is the right that an element's list has to have when its message begins.
+func (e *sqe) needs(c *Config) wr.Access {
+	switch {
+	case !e.op.IsRead():
+		return wr.LocalRead
+	case c.ReadIntoLocal:
+		return wr.LocalWrite
+	}
+	return 0
 }
 
 // resolve finds the memory of an element of this side's own requests.
@@ -307,6 +314,7 @@ func (t *transmitter) ownReads() int {
 func (t *transmitter) advance(e *sqe) {
 	e.end = t.pos
 	t.next++
+	t.asked = asked{}
 	t.writeAck.framedUpTo(t.next, e)
 	t.sq.framed.Store(t.next)
 }

@@ -179,6 +179,7 @@ type transmitter struct {
 	batch    *batch  // in flight, or nil
 	pos      uint64  // stream octets framed
 	next     uint64  // Send Queue position of the next element
+	asked    asked   // what of it, if it is a Read, has been asked for
 	// flushBeforeInvalidate is set while an Invalidate waits until the batch has been
 	// written; nothing more is framed for that.
 	flushBeforeInvalidate bool
@@ -191,6 +192,12 @@ type transmitter struct {
 	count                 outCount
 	final                 atomic.Pointer[outCount] // finish's, which has the side for good
 	hdr                   [ddp.UntaggedHeader + rdmap.AtomicRequestSize]byte
+}
+
+// asked is how far a Read into several sinks has got: the peer was asked for what goes into so many of them.
+type asked struct {
+	sinks  int
+	octets uint64
 }
 
 // postBatching holds posted requests back. Posters, pollers and flushLoop share it.

@@ -28,7 +28,7 @@ func (q *QP) traceNow(r wr.Record) {
 
 func (q *QP) tracePosted(r *wr.Request) {
 	rec := wr.Record{Kind: wr.RecordPosted, Name: r.Op.String(), ID: r.ID, STag: r.Remote.STag, TO: r.Remote.TO}
-	if r.Op.IsRead() {
+	if r.Op.IsRead() && !q.sq.listed(r) {
 		rec.Octets = uint64(r.Local.Length)
 	} else {
 		rec.Octets = total(r.SGL)

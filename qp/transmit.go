@@ -219,6 +219,9 @@ func (t *transmitter) revoked() {
 		if pos < framed && e.end <= written {
 			continue
 		}
+		if e.op.IsRead() {
+			continue
+		}
 		for _, g := range e.sgl {
 			if _, f := t.resolve(g, wr.LocalRead); f != stag.OK {
 				t.s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})

@@ -52,6 +52,10 @@ type QPConfig struct {
 	// may write there, within what was asked for, and an RDMA Write to the same STag is refused as
 	// ever. NoInboundWrite does not concern the answers then.
 	ReadIntoLocal bool
+	// ReadSGE lets an RDMA Read have a list of so many sinks, in Request.SGL, as InfiniBand's adapters do; 0 lets it have
+	// Request.Local alone, as the draft has it. Such a Read is one request and one completion, and on the wire an
+	// RDMA Read Request for each sink that is not empty, each of which counts for ORD: those beyond it wait.
+	ReadSGE int
 	// PlacedWrites makes a signaled RDMA Write complete when the peer has placed it, as on
 	// InfiniBand, and not when it has been sent: what completes behind it does so later too. An RDMA Read of no octets
 	// behind the Write tells, on a place beyond ORD that both sides offer when they connect. If the peer grants no
@@ -175,7 +179,7 @@ func (q *QP) config(id QPID) qp.Config {
 		IRD: q.ird, ORD: q.ord,
 		NoInboundRead: c.NoInboundRead, NoInboundWrite: c.NoInboundWrite, NoBind: c.NoBind,
 		Privileged: c.Privileged, BlockMode: r.mode == BlockMode, GracefulReceive: c.GracefulReceive,
-		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal,
+		Extensions: c.Extensions, NoInboundAtomic: c.NoInboundAtomic, ReadIntoLocal: c.ReadIntoLocal, ReadSGE: c.ReadSGE,
 		PlacedWrites: c.PlacedWrites, SendImmediate: c.SendImmediate,
 		CloseTimeout: c.CloseTimeout, Context: c.Context, Events: r.raise, Tuning: r.tuning, Carried: r.carried, Port: &r.port,
 		Trace: r.trace, Labels: r.labels, Inventory: r.counted,
@@ -200,7 +204,7 @@ func (r *RNIC) checkQP(c QPConfig) error {
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("QPConfig.ID %#x is longer than 24 bits", uint32(c.ID)), Remedy: "leave ID zero for one that is free"}
 	case c.ID != 0 && r.qps[c.ID] != nil:
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: fmt.Sprintf("QPConfig.ID %#x is in use", uint32(c.ID)), Rule: "RV-6.1.1-M8", Remedy: "destroy that queue pair first, or leave ID zero for one that is free"}
-	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
+	case min(c.SendDepth, c.RecvDepth, c.SendSGE, c.WriteSGE, c.ReadSGE, c.RecvSGE, c.IRD, c.ORD) < 0:
 		return &wr.Reason{Err: wr.ErrInvalidModifier, What: "a depth or limit is negative", Remedy: "leave it zero for the default, or use None where the field allows it"}
 	}
 	var full error // told behind the limits: what is above one would not do anyway
@@ -209,7 +213,7 @@ func (r *RNIC) checkQP(c QPConfig) error {
 	}
 	return cmp.Or(
 		atMost(wr.ErrTooManyWR, max(c.SendDepth, c.RecvDepth), l.WR),
-		atMost(wr.ErrTooManySGE, max(c.SendSGE, c.RecvSGE), l.SGE),
+		atMost(wr.ErrTooManySGE, max(c.SendSGE, c.ReadSGE, c.RecvSGE), l.SGE),
 		atMost(wr.ErrTooManySGE, c.WriteSGE, l.WriteSGE),
 		l.checkReads(c.IRD, c.ORD),
 		full,
@@ -360,6 +364,7 @@ type QPAttributes struct {
 	NoInboundRead, NoInboundWrite bool
 	NoInboundAtomic               bool
 	ReadIntoLocal                 bool
+	ReadSGE                       int
 	NoBind, Privileged            bool
 	GracefulReceive               bool
 	Extensions                    bool // on a stream as agreed with the peer
@@ -391,7 +396,7 @@ func (q *QP) Query() (_ QPAttributes, err error) {
 		SendDepth: a.SendDepth, RecvDepth: a.RecvDepth, SendSGE: a.SendSGE, WriteSGE: a.WriteSGE, RecvSGE: a.RecvSGE,
 		IRD: a.IRD, ORD: a.ORD, RQLimit: a.RQLimit, RQLimitArmed: a.RQLimitArmed,
 		NoInboundRead: a.NoInboundRead, NoInboundWrite: a.NoInboundWrite,
-		NoInboundAtomic: a.NoInboundAtomic, ReadIntoLocal: a.ReadIntoLocal, NoBind: a.NoBind, Privileged: a.Privileged,
+		NoInboundAtomic: a.NoInboundAtomic, ReadIntoLocal: a.ReadIntoLocal, ReadSGE: c.ReadSGE, NoBind: a.NoBind, Privileged: a.Privileged,
 		GracefulReceive: a.GracefulReceive, Extensions: a.Extensions, PlacedWrites: a.PlacedWrites,
 		Stream: streamOf(a.Stream), Terminate: terminateOf(a.Terminate),
 	}, nil

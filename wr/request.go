@@ -143,7 +143,8 @@ type Request struct {
 	// Local STag names.
 	Invalidate STag
 	// SGL is the data source of a Send or RDMA Write. Its total may be
-	// zero and is at most MaxMessage.
+	// zero and is at most MaxMessage. Of an OpRead it is what the octets go to, one element after another, in place
+	// of Local, if verbs.QPConfig.ReadSGE allows a list and this is not empty.
 	SGL []SGE
 	// Local is the data sink of an RDMA Read, of a region or of a window of this queue
 	// pair; its Length is the length read. The sink needs RemoteWrite: it is written to by

@@ -204,11 +204,11 @@ func (q *QP) translate(c *call, l *list, w *uabi.SendWR, s *verbs.Request, a *ve
 			return noAnswers("RDMA Read")
 		}
 		s.Op, s.Remote = verbs.OpRead, verbs.Remote{STag: verbs.STag(w.RDMARkey()), TO: w.RemoteAddr}
-		if len(s.SGL) > 1 {
-			return refuse(syscall.EINVAL, "an RDMA Read has one element (max_sge_rd)")
-		}
-		if len(s.SGL) == 1 {
+		switch {
+		case len(s.SGL) == 1:
 			s.Local, s.SGL = s.SGL[0], nil
+		case len(s.SGL) > 1 && !q.file.dev.config.RoCE:
+			return refuse(syscall.EINVAL, "an RDMA Read has one element (max_sge_rd), as iWARP has it; with `rnic run --as roce` it may have more")
 		}
 	case uabi.WRLocalInv:
 		return q.invalidate(c, s, key, verbs.OpInvalidate)

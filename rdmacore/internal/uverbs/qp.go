@@ -204,6 +204,9 @@ func (f *File) qpConfig(q *uabi.QPConfig, o *QP) (c verbs.QPConfig, err error) {
 		IRD: maxReads, ORD: maxReads, GracefulReceive: true, Extensions: true, ReadIntoLocal: true, PlacedWrites: f.dev.config.RoCE,
 		SendImmediate: true, Context: o,
 	}
+	if f.dev.config.RoCE {
+		c.ReadSGE = c.SendSGE
+	}
 	if isUC(q) {
 		c.NoReads, c.GracefulReceive, c.PlacedWrites = true, false, false
 	}

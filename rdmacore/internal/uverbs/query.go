@@ -60,13 +60,21 @@ func (f *File) getContext(_ *uabi.GetContext, p *uabi.GetContextResp) error {
 	return nil
 }
 
+// maxReadSGE is how many elements an RDMA Read may have: an RNIC's has one (verbs draft 8.1.2.3), a RoCE adapter's as many as others.
+func (d *Device) maxReadSGE() uint32 {
+	if d.config.RoCE {
+		return maxSGE
+	}
+	return 1
+}
+
 // attributes are those of the device, which are the RNIC's as far as the ABI can say them.
 func (d *Device) attributes(p *uabi.QueryDeviceResp) {
 	l := &d.limits
 	*p = uabi.QueryDeviceResp{
 		FWVer: 1 << 32, NodeGUID: d.guid, SysImageGUID: d.guid, MaxMRSize: 1 << 40, PageSizeCap: 0xfffff000,
 		VendorID: 0x626d74, VendorPartID: 1, HWVer: 1, // siw's; pyverbs wants some
-		MaxQP: uint32(l.QPs), MaxQPWR: maxWR, MaxSGE: maxSGE, MaxSGERd: 1,
+		MaxQP: uint32(l.QPs), MaxQPWR: maxWR, MaxSGE: maxSGE, MaxSGERd: d.maxReadSGE(),
 		MaxCQ: uint32(l.CQs), MaxCQE: maxCQE, MaxMR: uint32(min(l.Regions, maxObjects-1)), MaxPD: uint32(l.PDs),
 		MaxQPRdAtom: maxReads, MaxResRdAtom: maxReads, MaxQPInitRdAtom: maxReads,
 		MaxMW: uint32(min(l.Windows, maxObjects-1)), MaxAH: maxObjects - 1,

@@ -53,6 +53,31 @@ func TestWritesAndReads(t *testing.T) {
 	assert.EqualValues(t, 3, a.one().WRID, "a Read of nothing")
 }
 
+// TestReadsIntoSeveral: as an adapter for RoCE has it, and an RNIC not.
+func TestReadsIntoSeveral(t *testing.T) {
+	a, b := pair(t, Config{RoCE: true}, allRights)
+	b.fill(64, []byte("one two three"))
+	into := []uabi.SGE{a.sge(0, 4), a.sge(200, 0), a.sge(100, 4), a.sge(50, 5)}
+	a.posted(rdma(signaled(uabi.WRRDMARead, 9), b, 64), into...)
+	w := a.one()
+	assert.Equal(t, [3]uint64{9, uabi.WCRDMARead, 13}, [3]uint64{w.WRID, uint64(w.Opcode), uint64(w.ByteLen)})
+	assert.Equal(t, "one two three", string(a.read(0, 4))+string(a.read(100, 4))+string(a.read(50, 5)))
+	assert.EqualValues(t, maxSGE, a.dev.maxReadSGE())
+
+	_, err := a.together([]uabi.SendWR{{Opcode: uabi.WRRDMARead, NumSGE: 3, RemoteAddr: b.mem + 64, CompareAdd: uint64(b.mr.Rkey)}},
+		a.sge(0, 4), uabi.SGE{Addr: a.mem, Length: 4, Lkey: 0x7777}, a.sge(8, 4))
+	require.NoError(t, err)
+	assert.EqualValues(t, uabi.WCLocProtErr, a.wait(1)[0].Status, "one for all of it")
+	assert.Empty(t, a.poll(4))
+	b.file.Close()
+
+	a, b = pair(t, Config{}, allRights)
+	assert.EqualValues(t, 1, a.dev.maxReadSGE())
+	r, err := a.send(rdma(signaled(uabi.WRRDMARead, 9), b, 64), into...)
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, err))
+	assert.EqualValues(t, 1, r.BadWR)
+}
+
 // TestInline: the program changes its memory at once, which is not even registered.
 func TestInline(t *testing.T) {
 	a, b := pair(t, Config{}, allRights)
