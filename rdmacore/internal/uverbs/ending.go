@@ -261,13 +261,19 @@ func (q *QP) part() {
 	if !first {
 		return
 	}
+	limit := time.NewTimer(endingTime)
+	defer limit.Stop()
+	if l, hand := c.(*link); hand && q.outstanding() { // what was posted may still wait for the connection
+		select {
+		case <-l.up:
+		case <-limit.C:
+		}
+	}
 	if s := q.qp.State(); c == nil || s != verbs.StateRTS && s != verbs.StateClosing {
 		return
 	}
 	done := q.qp.Done()
 	c.Disconnect()
-	limit := time.NewTimer(endingTime)
-	defer limit.Stop()
 	select {
 	case <-done:
 	case <-limit.C:

@@ -66,6 +66,32 @@ func TestByHandPeerEnds(t *testing.T) {
 	assert.Empty(t, a.poll(16))
 }
 
+// TestByHandDestroyedEarly: what was posted before the connection was there arrives, though the queue pair is destroyed meanwhile.
+func TestByHandDestroyedEarly(t *testing.T) {
+	a, b := at(t, addr2), at(t, addr1)
+	b.raise(a)
+	awaitEarly(t, a.dev, 1) // b has asked for a connection
+	b.fill(0, []byte("last words"))
+	b.posted(uabi.SendWR{WRID: 1, Opcode: uabi.WRSend}, b.sge(0, 10))
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = write[uabi.DestroyQPResp](b.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
+	}()
+	q := b.verbs()
+	require.Eventually(t, func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.ending.parting
+	}, time.Minute, time.Millisecond)
+	_, err := a.recv(7, a.sge(0, 64))
+	require.NoError(t, err)
+	a.raise(b)
+	assert.EqualValues(t, 10, a.one().ByteLen)
+	assert.Equal(t, "last words", string(a.read(0, 10)))
+	<-gone
+}
+
 // TestByHandPeerEndsThenError: a change to ERR flushes, one to RESET drops.
 func TestByHandPeerEndsThenError(t *testing.T) {
 	a := alone(t)
