@@ -2,7 +2,6 @@ package cq
 
 import (
 	"context"
-	"time"
 
 	"github.com/softrnic/softrnic/wr"
 )
@@ -83,12 +82,7 @@ func (q *Queue) Fire() {
 	q.mu.Lock()
 	fires := q.armed != 0 && !q.closed
 	if fires {
-		q.armed, q.notified = 0, true
-		q.stats.notified++
-		if q.trace != nil {
-			q.trace(wr.Record{Time: time.Now().UnixNano(), Kind: wr.RecordNotified, CQ: q.id})
-		}
-		signal(q.events)
+		q.spend()
 	}
 	q.mu.Unlock()
 	if fires && q.notify != nil {

@@ -41,12 +41,9 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 		}
 		fires = q.fires(&list[n]) || fires
 	}
-	q.stats.pushed(q.count, len(list)-n, fires)
-	if fires && q.trace != nil {
-		q.trace(wr.Record{Time: time.Now().UnixNano(), Kind: wr.RecordNotified, CQ: q.id})
-	}
+	q.stats.pushed(q.count, len(list)-n)
 	if fires {
-		signal(q.events) // before anybody becomes a sleeper that is not roused
+		q.spend() // before anybody becomes a sleeper that is not roused
 	}
 	waiting, sleeper := q.waiters > 0 && n > 0, q.sleeper
 	first := n < len(list) && !q.overflowed && !q.failed && !q.closed
@@ -69,8 +66,7 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 	return n
 }
 
-// fires reports whether e is what the armed notification waits for, and disarms it
-// then: one shot (RV-8.2.5-M1). mu is held.
+// fires reports whether e is what the armed notification waits for; mu is held.
 func (q *Queue) fires(e *Entry) bool {
 	switch {
 	case e.Status == wr.StatusFlushed && e.Op == wr.OpRecv && q.hushes != nil && q.hushes(e.Context):
@@ -81,8 +77,17 @@ func (q *Queue) fires(e *Entry) bool {
 	default:
 		return false
 	}
-	q.armed, q.notified = 0, true
 	return true
+}
+
+// spend gives the notification that is armed: one shot (RV-8.2.5-M1). mu is held, behind which the caller has q.notify tell.
+func (q *Queue) spend() {
+	q.armed, q.notified = 0, true
+	q.stats.notified++
+	if q.trace != nil {
+		q.trace(wr.Record{Time: time.Now().UnixNano(), Kind: wr.RecordNotified, CQ: q.id})
+	}
+	signal(q.events)
 }
 
 // traceCompleted records a completion.
@@ -194,12 +199,9 @@ type stats struct {
 
 // pushed counts what PushAll has done: there are count completions now, and so many were
 // dropped.
-func (s *stats) pushed(count, dropped int, fires bool) {
+func (s *stats) pushed(count, dropped int) {
 	s.most = max(s.most, count)
 	s.dropped += uint64(dropped)
-	if fires {
-		s.notified++
-	}
 }
 
 // Stats are the counters at this moment.
