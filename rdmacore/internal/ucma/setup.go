@@ -34,11 +34,12 @@ func (c *call) datagrams(num uint32) (yes bool) {
 	return yes
 }
 
-// here is the device's address for one of the loopback: queue pairs for datagrams are at the device's address alone, and so is
-// who listens for them.
+// here is the device's address for one of the loopback that is not the device's: queue pairs for datagrams are at the device's
+// addresses alone, and so is who listens for them.
 func (d *Device) here(a netip.AddrPort) netip.AddrPort {
 	if a.Addr().Unmap().IsLoopback() {
-		if own := d.at(a.Addr()).Config().Addr; !own.IsLoopback() {
+		n := d.at(a.Addr())
+		if own := n.Config().Addr; !n.Has(a.Addr()) && !own.IsLoopback() {
 			return netip.AddrPortFrom(own, a.Port())
 		}
 	}
@@ -50,10 +51,13 @@ func (d *Device) here(a netip.AddrPort) netip.AddrPort {
 func (d *Device) datagramsAt(a netip.AddrPort) (netip.AddrPort, error) {
 	own := d.config.Addr
 	if n := d.at(a.Addr()); !wildcard(a) && n != nil {
+		if n.Has(a.Addr()) {
+			return a, nil
+		}
 		own = n.Config().Addr
 	}
 	if !wildcard(a) && d.here(a).Addr().WithZone("") != own.Unmap().WithZone("") {
-		return a, refuse(syscall.EADDRNOTAVAIL, "%v: datagrams are at the device's address alone, %v", a.Addr(), own)
+		return a, refuse(syscall.EADDRNOTAVAIL, "%v: datagrams are at the device's addresses alone, such as %v", a.Addr(), own)
 	}
 	return netip.AddrPortFrom(own, a.Port()), nil
 }
@@ -64,16 +68,19 @@ func (i *id) sourceFor(dst netip.Addr) (netip.Addr, error) {
 		return sourceFor(dst)
 	}
 	own := i.dev.config.Addr
-	if len(i.dev.nics) > 1 {
-		a, err := sourceFor(dst)
-		if err != nil {
-			return a, err
-		}
+	a, err := sourceFor(dst)
+	if err != nil && len(i.dev.nics) > 1 {
+		return a, err
+	}
+	if err == nil {
 		n := i.dev.at(a)
 		if n == nil {
 			return a, i.dev.noDevice(a)
 		}
 		own = n.Config().Addr
+		if n.Has(a) {
+			own = a
+		}
 	}
 	if dst.Is4() != own.Unmap().Is4() {
 		return own, refuse(syscall.ENODEV, "%v: datagrams leave from %v", dst, own)
@@ -109,6 +116,10 @@ func (i *id) reachable(s udwire.Setup) uabi.UDParam {
 	p.AH.IsGlobal, p.AH.PortNum = 1, 1
 	p.AH.GRH.DGID, p.AH.GRH.HopLimit = gid(i.dst.Addr()), 64
 	p.AH.GRH.TrafficClass = uint8(max(i.options.tos, 0))
+	if i.nic != nil {
+		index, _ := i.nic.GIDOf(i.src.Addr())
+		p.AH.GRH.SGIDIndex = uint8(max(index, 0))
+	}
 	return p
 }
 

@@ -68,13 +68,19 @@ func udPrivate(e uabi.EventResp) string {
 	return string(u.PrivateData[:u.PrivateDataLen])
 }
 
-// TestDatagrams: a client is told the server's queue pair, and can send to it; also when the listener has gone meanwhile.
+// TestDatagrams: a client is told the server's queue pair, and can send to it, from the address that it is bound to; also when the
+// listener has gone meanwhile.
 func TestDatagrams(t *testing.T) {
-	for _, early := range []bool{false, true} {
-		d := newDevice(t)
+	further := netip.MustParseAddr("127.0.0.4")
+	for gid, early := range []bool{false, true} {
+		d := newDevice(t, func(c *uverbs.Config) { c.GIDs = []netip.Addr{further} })
 		client, server := d.program(), d.program()
 		l, at := server.listenUD(0x1111, 0)
-		c := client.asker(0xc, at)
+		c := client.createUD(0xc)
+		if gid > 0 {
+			require.NoError(t, client.bind(c, netip.AddrPortFrom(further, 0)))
+		}
+		client.resolve(c, at)
 		require.NoError(t, client.connect(c, client.udQP(c), "a request"))
 		e := server.expect(uabi.CMEventConnectRequest)
 		assert.EqualValues(t, 0x1111, e.UID, "the listener's")
@@ -96,6 +102,7 @@ func TestDatagrams(t *testing.T) {
 		assert.Equal(t, sqp, u.QPNum)
 		assert.EqualValues(t, rdmaUDPQKey, u.QKey)
 		assert.Equal(t, uabi.GID(loopback.As16()), u.AH.GRH.DGID)
+		assert.EqualValues(t, gid, u.AH.GRH.SGIDIndex)
 		uv(client, uabi.CmdCreateAH, &uabi.CreateAH{Response: client.resp(), PDHandle: client.pd, Attr: u.AH}, 4)
 		assert.Zero(t, server.tokens(), "nothing is established at the server")
 		assert.Equal(t, syscall.EINVAL, refused(t, client.connect(c, 0, "")), "twice")

@@ -9,10 +9,11 @@ import (
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
-// ah is an address handle: where a datagram goes.
+// ah is an address handle: where a datagram goes, and which of the device's addresses it comes from.
 type ah struct {
 	pd   *pd
 	addr netip.Addr
+	from int
 }
 
 func init() {
@@ -28,19 +29,25 @@ func (f *File) createAH(q *uabi.CreateAH, p *uabi.CreateAHResp) error {
 	if err != nil {
 		return err
 	}
-	to := plain(netip.AddrFrom16(q.Attr.GRH.DGID))
+	to, index := plain(netip.AddrFrom16(q.Attr.GRH.DGID)), int(q.Attr.GRH.SGIDIndex)
 	switch {
 	case q.Attr.PortNum != 1:
 		return refuse(syscall.EINVAL, "port %d: the device has port 1 alone", q.Attr.PortNum)
 	case q.Attr.IsGlobal == 0 || to.IsUnspecified():
 		f.dev.Report("gid", "a program gives an address no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
 		return refuse(syscall.EINVAL, "the address has no GID")
-	case int(q.Attr.GRH.SGIDIndex) != f.dev.GIDIndex():
-		return refuse(syscall.EINVAL, "GID index %d: datagrams leave from index %d alone", q.Attr.GRH.SGIDIndex, f.dev.GIDIndex())
+	case !f.dev.hasGID(index):
+		return refuse(syscall.EINVAL, "grh.sgid_index %d: the port has GIDs %d to %d", index, f.dev.GIDIndex(), f.dev.GIDIndex()+len(f.dev.addrs)-1)
 	case to.IsMulticast():
 		return refuse(syscall.EINVAL, "the GID is a multicast one")
-	case to.IsLinkLocalUnicast() && to.Is6():
-		to = to.WithZone(f.dev.config.Addr.Zone())
 	}
-	return created(f, &f.ahs, &ah{d, to}, &p.AHHandle, func() {})
+	from := index - f.dev.GIDIndex()
+	me := f.dev.addrs[from]
+	if plain(me).Is4() != to.Is4() {
+		return refuse(syscall.EINVAL, "the GID at index %d, %v, reaches no %v: choose one of its kind (sgid_index)", index, me, to)
+	}
+	if to.IsLinkLocalUnicast() && to.Is6() {
+		to = to.WithZone(me.Zone())
+	}
+	return created(f, &f.ahs, &ah{d, to, from}, &p.AHHandle, func() {})
 }

@@ -42,7 +42,7 @@ type byHand struct {
 type handPort struct {
 	number    uint16
 	listeners []*cm.Listener // of each address
-	datagrams *net.UDPConn   // of UD queue pairs; nil without any
+	datagrams []*net.UDPConn // of UD queue pairs, one for each of the device's addresses, or nil; empty without any
 	used      int
 	next      uint8 // the index to try first, so that one is not soon another's
 	qps       [qpsPerPort]*handQP
@@ -78,20 +78,22 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 	for _, l := range p.listeners {
 		go d.serve(p, l)
 	}
-	if p.datagrams != nil {
-		go d.serveUDP(p)
+	for i, c := range p.datagrams {
+		if c != nil {
+			go d.serveUDP(p, c, d.addrs[i])
+		}
 	}
 	return p.add(q), nil
 }
 
-// newPort listens on a TCP port, and with datagrams on the UDP port of the same number.
+// newPort listens on a TCP port, and with datagrams on the UDP ports of the same number.
 func (d *Device) newPort(datagrams bool) (*handPort, error) {
 	for try := 1; ; try++ {
 		listeners, err := d.listenAll()
 		if err == nil {
 			p := &handPort{number: listeners[0].Addr().(*net.TCPAddr).AddrPort().Port()}
 			if datagrams {
-				p.datagrams, err = d.listenUDP(p.number)
+				p.datagrams, err = d.listenUDPs(p.number)
 			}
 			if err == nil {
 				for _, l := range listeners {
@@ -178,9 +180,7 @@ func (d *Device) freeQPN(q *QP) {
 		for _, l := range p.listeners {
 			_ = l.Close()
 		}
-		if p.datagrams != nil {
-			_ = p.datagrams.Close()
-		}
+		closeUDPs(p.datagrams)
 	}
 }
 

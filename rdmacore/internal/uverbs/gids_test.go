@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/rdmacore/internal/udwire"
 )
 
 // TestByHandWithGIDs: queue pairs of devices with several addresses find each other at each of them, by the index of the GID that
@@ -35,6 +36,44 @@ func TestByHandWithGIDs(t *testing.T) {
 			talk(t, a, b)
 		}
 	}
+}
+
+// TestUDWithGIDs: a datagram goes from the address that its handle names to that which the handle says, and tells both.
+func TestUDWithGIDs(t *testing.T) {
+	a := newUD(started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.MustParseAddr("127.0.0.4"), netip.IPv6Loopback()}}), nil)
+	b := newUD(started(t, Config{Addr: addr2, GIDs: []netip.Addr{netip.MustParseAddr("127.0.0.5"), netip.IPv6Loopback()}}), nil)
+	ah := func(from int, to netip.Addr) (uint32, error) {
+		r, err := write[uabi.CreateAHResp](a.program, uabi.CmdCreateAH, &uabi.CreateAH{
+			PDHandle: a.pd, Attr: uabi.AHAttr{GRH: uabi.GlobalRoute{DGID: to.As16(), SGIDIndex: uint8(from)}, IsGlobal: 1, PortNum: 1},
+		})
+		return r.AHHandle, err
+	}
+	a.fill(0, []byte("hello"))
+	for from, source := range a.dev.addrs {
+		for _, dest := range b.dev.addrs {
+			h, err := ah(from, dest)
+			if source.Is4() != dest.Is4() {
+				assert.Equal(t, syscall.EINVAL, errnoOf(t, err), "%v to %v", source, dest)
+				continue
+			}
+			require.NoError(t, err)
+			_, err = b.recv(7, b.sge(0, 64))
+			require.NoError(t, err)
+			a.posted(udTo(signaled(uabi.WRSend, 3), h, b.qp.QPN, udKey), a.sge(0, 5))
+			a.one()
+			assert.EqualValues(t, udwire.GRHSize+5, b.one().ByteLen)
+			grh, s, d := b.read(0, udwire.GRHSize), source.As16(), dest.As16()
+			assert.Equal(t, s[:], grh[8:24], "%v to %v", source, dest)
+			assert.Equal(t, d[:], grh[24:40], "%v to %v", source, dest)
+		}
+	}
+	_, err := ah(3, addr2)
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, err), "there is no such index")
+	require.Equal(t, 1, a.dev.MoveGID())
+	_, err = ah(0, addr2)
+	assert.Equal(t, syscall.EINVAL, errnoOf(t, err), "it is empty")
+	_, err = ah(1, addr2)
+	assert.NoError(t, err)
 }
 
 // TestToItselfByGID: a queue pair whose peer is itself, at an address that is not the device's first.

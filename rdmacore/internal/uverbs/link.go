@@ -5,6 +5,8 @@ package uverbs
 import (
 	"context"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,6 +141,12 @@ func (d *Device) GIDIndex() int {
 		return 1
 	}
 	return 0
+}
+
+// GIDOf is the index of the GID of an address of the device; ok is false if it is none.
+func (d *Device) GIDOf(a netip.Addr) (index int, ok bool) {
+	i := slices.IndexFunc(d.addrs, func(own netip.Addr) bool { return plain(own) == plain(a) })
+	return i + d.GIDIndex(), i >= 0
 }
 
 // gids is how many entries the table of GIDs has, and hasGID whether there is one at an index.

@@ -28,17 +28,19 @@ type datagrams struct {
 	incoming []arrived         // one for each that was sent to the program, and has not been polled
 	receives []uint64          // octets of each receive posted and not taken; not with a shared queue
 	backlog  []udwire.Datagram // arrived, and there is no receive or no slot yet
-	from     []netip.Addr      // of backlog
+	paths    []path            // of backlog
 }
 
 type (
 	outgoing struct {
 		to           netip.Addr
+		from         int // of the device's addresses
 		qpn, qkey    uint32
 		immediate    uint32
 		hasImmediate bool
 		solicited    bool
 	}
+	path    struct{ from, to netip.Addr }
 	arrived struct {
 		source, immediate uint32
 		hasImmediate      bool
@@ -99,7 +101,7 @@ func (q *QP) translateUD(c *call, l *list, w *uabi.SendWR, s *verbs.Request) (o 
 	if key&qkeyOwn != 0 {
 		key = qkey
 	}
-	o = outgoing{to: to.addr, qpn: qpn, qkey: key, solicited: w.SendFlags&uabi.SendSolicited != 0}
+	o = outgoing{to: to.addr, from: to.from, qpn: qpn, qkey: key, solicited: w.SendFlags&uabi.SendSolicited != 0}
 	if w.Opcode == uabi.WRSendWithImm {
 		o.hasImmediate, o.immediate = true, immediateOf(w.Ex)
 	}
@@ -165,7 +167,7 @@ func (u *datagrams) stop() {
 	u.mu.Lock()
 	f := u.feeder
 	u.feeder = nil
-	u.outgoing, u.receives, u.backlog, u.from = nil, nil, nil, nil
+	u.outgoing, u.receives, u.backlog, u.paths = nil, nil, nil, nil
 	u.left.Broadcast()
 	u.mu.Unlock()
 	if f != nil {
@@ -173,9 +175,9 @@ func (u *datagrams) stop() {
 	}
 }
 
-// arrive takes a datagram that came from an address to the queue pair's number. What the queue pair does not want, or has
+// arrive takes a datagram that came to the queue pair's number. What the queue pair does not want, or has
 // no room for, is dropped, and nobody is told. The payload is copied.
-func (q *QP) arrive(d udwire.Datagram, from netip.Addr) {
+func (q *QP) arrive(d udwire.Datagram, by path) {
 	q.mu.Lock()
 	qkey, state := q.attr.Qkey, q.state
 	q.mu.Unlock()
@@ -189,7 +191,7 @@ func (q *QP) arrive(d udwire.Datagram, from netip.Addr) {
 		return
 	}
 	d.Payload = append([]byte(nil), d.Payload...)
-	u.backlog, u.from = append(u.backlog, d), append(u.from, from)
+	u.backlog, u.paths = append(u.backlog, d), append(u.paths, by)
 	u.pump()
 }
 
@@ -198,7 +200,7 @@ func (q *QP) arrive(d udwire.Datagram, from netip.Addr) {
 // may be.
 func (u *datagrams) pump() {
 	for u.feeder != nil && len(u.backlog) > 0 {
-		d, from := &u.backlog[0], u.from[0]
+		d, by := &u.backlog[0], u.paths[0]
 		srq := u.feeder.qp.srq
 		var room uint64
 		switch {
@@ -210,7 +212,7 @@ func (u *datagrams) pump() {
 			room = u.receives[0]
 		}
 		if uint64(udwire.GRHSize+len(d.Payload)) <= room {
-			if !u.feeder.feed(d, from) {
+			if !u.feeder.feed(d, by) {
 				return
 			}
 			u.incoming = append(u.incoming, arrived{d.Source, d.Immediate, d.HasImmediate})
@@ -218,6 +220,6 @@ func (u *datagrams) pump() {
 				u.receives = u.receives[1:]
 			}
 		}
-		u.backlog, u.from = u.backlog[1:], u.from[1:]
+		u.backlog, u.paths = u.backlog[1:], u.paths[1:]
 	}
 }

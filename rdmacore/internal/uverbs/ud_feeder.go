@@ -23,10 +23,8 @@ const (
 // feeder is the other end of the stream of a UD queue pair. Its memory is slots of feederSlot octets: feederSlots for
 // what the program sends, and as many for what it gets.
 type feeder struct {
-	qp   *QP
-	conn interface { // the UDP socket
-		WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
-	}
+	qp    *QP
+	conns []sender // UDP sockets, one for each of the device's addresses
 
 	pd   *verbs.PD
 	cq   *verbs.CQ
@@ -40,9 +38,13 @@ type feeder struct {
 	done   chan struct{}
 }
 
+type sender interface {
+	WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error)
+}
+
 // feed starts the feeder of a queue pair that is Idle. Errors: those of resources.
 func (d *Device) feed(q *QP) (err error) {
-	f := &feeder{qp: q, conn: d.socketOf(q), mem: make([]byte, 2*feederSlots*feederSlot), done: make(chan struct{})}
+	f := &feeder{qp: q, conns: d.socketsOf(q), mem: make([]byte, 2*feederSlots*feederSlot), done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			f.free = nil
@@ -130,13 +132,13 @@ func (f *feeder) receive(slot int) error {
 }
 
 // feed sends a datagram to the program; datagrams.mu is held. It reports false if there is no slot.
-func (f *feeder) feed(d *udwire.Datagram, from netip.Addr) bool {
+func (f *feeder) feed(d *udwire.Datagram, by path) bool {
 	if len(f.free) == 0 {
 		return false
 	}
 	slot := f.free[len(f.free)-1]
 	b := f.mem[slot*feederSlot:][:feederSlot]
-	udwire.PutGRH(b, from, f.qp.file.dev.config.Addr, len(d.Payload))
+	udwire.PutGRH(b, by.from, by.to, len(d.Payload))
 	n := udwire.GRHSize + copy(b[udwire.GRHSize:], d.Payload)
 	_, err := f.twin.PostSend(verbs.Request{
 		ID: uint64(slot), Op: either(d.Solicited, verbs.OpSendSE, verbs.OpSend), SGL: []verbs.SGE{f.mr.SGE(slot*feederSlot, n)},
@@ -195,7 +197,7 @@ func (f *feeder) run(ctx context.Context) {
 			}
 			buf = d.Append(buf[:0])
 			// What cannot be sent is lost, as what the network loses.
-			_, _ = f.conn.WriteToUDPAddrPort(buf, netip.AddrPortFrom(o.to, udwire.Port(o.qpn)))
+			_, _ = f.conns[o.from].WriteToUDPAddrPort(buf, netip.AddrPortFrom(o.to, udwire.Port(o.qpn)))
 			_ = f.receive(slot)
 			u.mu.Lock()
 			if u.feeder == f {

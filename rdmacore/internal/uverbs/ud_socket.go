@@ -4,8 +4,10 @@ package uverbs
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -20,9 +22,9 @@ const (
 	socketBuffer = 4 << 20
 )
 
-// listenUDP binds the UDP port that has the number of a listener, on the device's address alone. Errors: of listening.
-func (d *Device) listenUDP(port uint16) (*net.UDPConn, error) {
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(d.config.Addr, port)))
+// listenUDP binds the UDP port that has the number of a listener, on one of the device's addresses. Errors: of listening.
+func (d *Device) listenUDP(a netip.Addr, port uint16) (*net.UDPConn, error) {
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, port)))
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +39,31 @@ func (d *Device) listenUDP(port uint16) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// serveUDP gives datagrams to the queue pairs of a port, until the socket is closed. Nothing is ever answered.
-func (d *Device) serveUDP(p *handPort) {
+// listenUDPs is listenUDP at each of the device's addresses, in their order: nil at one that the interface has lost.
+func (d *Device) listenUDPs(port uint16) (list []*net.UDPConn, err error) {
+	for i, a := range d.addrs {
+		c, err := d.listenUDP(a, port)
+		if err != nil && (i == 0 || !errors.Is(err, syscall.EADDRNOTAVAIL)) {
+			closeUDPs(list)
+			return nil, err
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+func closeUDPs(list []*net.UDPConn) {
+	for _, c := range list {
+		_ = c.Close() // of nil: an error
+	}
+}
+
+// serveUDP gives datagrams that came to one of the device's addresses to the queue pairs of a port, until the socket is closed. Nothing
+// is ever answered.
+func (d *Device) serveUDP(p *handPort, c *net.UDPConn, at netip.Addr) {
 	buf := make([]byte, udwire.MaxDatagram+1)
 	for {
-		n, from, err := p.datagrams.ReadFromUDPAddrPort(buf)
+		n, from, err := c.ReadFromUDPAddrPort(buf)
 		if n == 0 && err != nil {
 			return
 		}
@@ -53,17 +75,20 @@ func (d *Device) serveUDP(p *handPort) {
 			continue
 		}
 		if q := d.QP(g.Dest); q != nil && q.ud != nil {
-			q.arrive(g, plain(from.Addr()))
+			q.arrive(g, path{plain(from.Addr()), at})
 		}
 	}
 }
 
-// socketOf is the socket of a UD queue pair's port.
-func (d *Device) socketOf(q *QP) *net.UDPConn {
+// socketsOf are the sockets of a UD queue pair's port, one for each of the device's addresses.
+func (d *Device) socketsOf(q *QP) (list []sender) {
 	h := &d.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.ports[udwire.Port(q.qpn)].datagrams
+	for _, c := range h.ports[udwire.Port(q.qpn)].datagrams {
+		list = append(list, c)
+	}
+	return list
 }
 
 // isUD reports whether a queue pair carries datagrams.

@@ -265,7 +265,7 @@ func TestUDRefused(t *testing.T) {
 // gate is a feeder's socket that takes the first datagram only when somebody waits for what is under way: it is the lock of
 // the condition that drain waits for, too.
 type gate struct {
-	*net.UDPConn
+	sender
 	sync.Locker
 	waiting, opened sync.Once
 	waits           chan struct{}
@@ -286,7 +286,7 @@ func (g *gate) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
 			g.t.Error("the queue pair is destroyed, and nobody waits for what it has sent")
 		}
 	})
-	return g.UDPConn.WriteToUDPAddrPort(b, to)
+	return g.sender.WriteToUDPAddrPort(b, to)
 }
 
 // TestUDLeaves: what has completed is on the network when its queue pair is destroyed.
@@ -301,8 +301,8 @@ func TestUDLeaves(t *testing.T) {
 	a := newUD(p, nil)
 	u := a.verbs().ud
 	u.mu.Lock()
-	g := &gate{UDPConn: p.dev.socketOf(a.verbs()), Locker: &u.mu, waits: make(chan struct{}), t: t}
-	u.feeder.conn, u.left.L = g, g
+	g := &gate{sender: u.feeder.conns[0], Locker: &u.mu, waits: make(chan struct{}), t: t}
+	u.feeder.conns[0], u.left.L = g, g
 	u.mu.Unlock()
 	h := a.ah(b)
 	for i := range n {
