@@ -11,6 +11,7 @@ require (
 	github.com/vishvananda/netlink v1.3.1
 	golang.org/x/sync v0.20.0
 	golang.org/x/sys v0.45.0
+	golang.org/x/term v0.43.0
 	tags.cncf.io/container-device-interface/specs-go v1.1.1
 )
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/softrnic/softrnic/internal/ownsock"
 )
@@ -125,7 +126,16 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 	defer c.Close()
 	var pipes pipes
 	defer pipes.close()
-	files := []*os.File{pipes.from(in), pipes.to(out), pipes.to(errs)}
+	var files []*os.File
+	if req.Terminal {
+		t, err := pipes.terminal(in, out)
+		if err != nil {
+			return 0, err
+		}
+		files = []*os.File{t, t, t}
+	} else {
+		files = []*os.File{pipes.from(in), pipes.to(out), pipes.to(errs)}
+	}
 	if pipes.err != nil {
 		return 0, pipes.err
 	}
@@ -160,11 +170,27 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 	return a.Status, err
 }
 
-// pipes stand for readers and writers that are no files.
+// pipes stand for readers and writers that are no files, and for a terminal.
 type pipes struct {
 	far, near []*os.File
 	copies    sync.WaitGroup
 	err       error
+	own       *terminal
+}
+
+// terminal is the program's end of a terminal of its own.
+func (p *pipes) terminal(in io.Reader, out io.Writer) (*os.File, error) {
+	own, ok := in.(*os.File)
+	to, too := out.(*os.File)
+	if !ok || !too || !term.IsTerminal(int(own.Fd())) {
+		return nil, errors.New("--terminal: the standard input is none")
+	}
+	t, err := openTerminal(own, to)
+	if err != nil {
+		return nil, fmt.Errorf("making a terminal: %w", err)
+	}
+	p.own = t
+	return p.lend(t.theirs), nil
 }
 
 func (p *pipes) pair() (r, w *os.File) {
@@ -218,10 +244,17 @@ func (p *pipes) closeFar() {
 }
 
 // drain waits for what the program has written.
-func (p *pipes) drain() { p.copies.Wait() }
+func (p *pipes) drain() {
+	p.copies.Wait()
+	if p.own != nil {
+		p.own.close()
+		p.own = nil
+	}
+}
 
 func (p *pipes) close() {
 	p.closeFar()
+	p.drain()
 	for _, f := range p.near {
 		_ = f.Close()
 	}

@@ -11,10 +11,12 @@ package fabric
 import (
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/softrnic/softrnic/cmd/rnic/internal/cli"
 	"github.com/softrnic/softrnic/cmd/rnic/internal/fabric/layout"
@@ -172,6 +174,13 @@ func execute(cmd *cobra.Command, name string, req *execRequest, flags string) er
 	return cli.ExitStatus(status)
 }
 
+// terminals reports whether a user sits before in and out.
+func terminals(in io.Reader, out io.Writer) bool {
+	from, ok := in.(*os.File)
+	to, too := out.(*os.File)
+	return ok && too && term.IsTerminal(int(from.Fd())) && term.IsTerminal(int(to.Fd()))
+}
+
 func execCommand(name *string) *cobra.Command {
 	var req execRequest
 	var flags string
@@ -200,10 +209,14 @@ The file's flags for rnic run (flags HOSTS: ...) are those of the host's program
 			if len(req.Args) == 0 {
 				return cli.Usagef("PROGRAM is missing")
 			}
+			if !cmd.Flags().Changed("terminal") {
+				req.Terminal = terminals(cmd.InOrStdin(), cmd.OutOrStdout())
+			}
 			return execute(cmd, *name, &req, flags)
 		},
 	}
 	request(cmd, &req, &flags)
+	cmd.Flags().BoolVarP(&req.Terminal, "terminal", "t", false, "give the program a terminal of its own, as ssh -t does; default: if standard input and output are terminals")
 	cmd.Flags().BoolVar(&req.Shell, "rsh", false, "PROGRAM and its arguments are words of one command of the host's shell, as rsh and ssh have it")
 	return cmd
 }

@@ -46,7 +46,8 @@ type keeper struct {
 // keep is the process of a fabric, from its spec on standard input to its end.
 func keep(stdin io.Reader, stdout io.Writer) error {
 	unix.CloseOnExec(lockDescriptor)
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
+	deaf := make(chan os.Signal, 1) // nobody hears; signals that are ignored the programs would have ignored, too
+	signal.Notify(deaf, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
 	k := &keeper{running: map[int]*program{}, stopped: make(chan struct{})}
 	if err := json.NewDecoder(stdin).Decode(&k.spec); err != nil {
 		return fmt.Errorf("reading what the fabric is to be: %w", err)

@@ -78,7 +78,8 @@ func (k *keeper) start(req *execRequest, files [3]*os.File, ofFile bool) (*progr
 		path = k.Self
 	}
 	attr := &syscall.ProcAttr{
-		Dir: req.Dir, Env: env, Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: req.Dir, Env: env, Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: req.Terminal}, // the standard input is the session's
 	}
 	p := &program{host: host, command: strings.Join(req.Args, " "), ofFile: ofFile, done: make(chan struct{})}
 	k.mu.Lock()

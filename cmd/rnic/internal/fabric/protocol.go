@@ -27,9 +27,11 @@ type execRequest struct {
 	Args  []string `json:"args"`
 	Shell bool     `json:"shell"` // Args are words of a shell's command, as rsh has them
 	Plain bool     `json:"plain"` // without rnic run
-	Flags []string `json:"flags"` // of rnic run
-	Env   []string `json:"env"`
-	Dir   string   `json:"dir"`
+	// Terminal says that the standard input is a terminal, and to be the program's controlling one.
+	Terminal bool     `json:"terminal"`
+	Flags    []string `json:"flags"` // of rnic run
+	Env      []string `json:"env"`
+	Dir      string   `json:"dir"`
 }
 
 // answer is the keeper's to each.
