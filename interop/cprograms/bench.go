@@ -13,15 +13,16 @@ import (
 	"strings"
 )
 
-// A goal is a figure of a C program, and what it is held against: the same of `rnic perf`, measured beside it round by round, or a number.
+// A goal is a figure of a C program, and what it is held against: the same of `rnic perf`, or of another C program, measured beside it
+// round by round, or a number.
 type goal struct {
 	name   string
 	unit   string
 	c      row
-	figure *regexp.Regexp // in what c's client prints; the group is the number
-	scale  float64        // makes unit of it
-	perf   row            // without one bound is in unit, else a ratio
-	field  func(perfFigures) float64
+	figure *regexp.Regexp            // in what c's client prints; the group is the number
+	scale  float64                   // makes unit of it
+	beside row                       // without one bound is in unit, else a ratio
+	field  func(perfFigures) float64 // of beside; nil: that is a C program
 	bound  float64
 	least  bool // bound is the least that is good; else the most
 }
@@ -58,12 +59,17 @@ func goals() []goal {
 	rss := measure("rss rping -c -a HOST -C 100 -S 4096")
 	rss.server, rss.port, rss.leaves = "rping -s -a HOST -C 100 -S 4096", portRping, "it may see the client's end first"
 	own := regexp.MustCompile(`measured ([0-9.]+)`)
+	posts := func(how string) row {
+		return row{client: "./posts " + how, before: "gcc -O2 -Wall -Werror -o posts HERE/programs/posts.c -libverbs"}
+	}
 	return []goal{
-		{name: "latency", unit: "us", c: perftest("ib_send_lat -R -s 64 -n 20000"), figure: column(64, 3), scale: 1, perf: perf("send lat --size 64"), field: latency, bound: 1.15},
-		{name: "latency with events", unit: "us", c: perftest("ib_send_lat -R -s 64 -n 20000 -e"), figure: column(64, 3), scale: 1, perf: perf("send lat --event --size 64"), field: latency, bound: 1.25},
-		{name: "Writes of 64 KiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 65536 -n 40000"), figure: column(65536, 2), scale: 1 << 20 / 1e9, perf: perf("write bw --size 65536"), field: throughput, bound: 0.9, least: true},
-		{name: "Writes of 1 MiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 1048576 -n 3000"), figure: column(1048576, 2), scale: 1 << 20 / 1e9, perf: perf("write bw --size 1048576"), field: throughput, bound: 0.9, least: true},
-		{name: "Sends of 64 octets", unit: "M/s", c: perftest("ib_send_bw -R -s 64 -n 1000000"), figure: column(64, 3), scale: 1, perf: perf("send bw --size 64"), field: func(f perfFigures) float64 { return f.Million }, bound: 0.5, least: true},
+		{name: "latency", unit: "us", c: perftest("ib_send_lat -R -s 64 -n 20000"), figure: column(64, 3), scale: 1, beside: perf("send lat --size 64"), field: latency, bound: 1.15},
+		{name: "latency with events", unit: "us", c: perftest("ib_send_lat -R -s 64 -n 20000 -e"), figure: column(64, 3), scale: 1, beside: perf("send lat --event --size 64"), field: latency, bound: 1.25},
+		{name: "Writes of 64 KiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 65536 -n 40000"), figure: column(65536, 2), scale: 1 << 20 / 1e9, beside: perf("write bw --size 65536"), field: throughput, bound: 0.9, least: true},
+		{name: "Writes of 1 MiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 1048576 -n 3000"), figure: column(1048576, 2), scale: 1 << 20 / 1e9, beside: perf("write bw --size 1048576"), field: throughput, bound: 0.9, least: true},
+		{name: "Sends of 64 octets", unit: "M/s", c: perftest("ib_send_bw -R -s 64 -n 1000000"), figure: column(64, 3), scale: 1, beside: perf("send bw --size 64"), field: func(f perfFigures) float64 { return f.Million }, bound: 0.5, least: true},
+		{name: "Writes posted by `ibv_wr_*`, beside `ibv_post_send`", unit: "M/s", c: posts("wr poll"), figure: own, scale: 1, beside: posts("send poll"), bound: 1, least: true},
+		{name: "Writes polled by `ibv_start_poll`, beside `ibv_poll_cq`", unit: "M/s", c: posts("send start"), figure: own, scale: 1, beside: posts("send poll"), bound: 1, least: true},
 		{name: "first `ibv_open_device`", unit: "ms", c: measure("open"), figure: own, scale: 1, bound: 15},
 		{name: "resident, at most", unit: "MiB", c: rss, figure: own, scale: 1, bound: 25},
 	}
@@ -87,8 +93,8 @@ func (o options) benched(ctx context.Context) (text string, ok bool, err error) 
 			}
 			s := &got[i]
 			s.c = append(s.c, c*g.scale)
-			if g.field != nil {
-				p, err := o.perf(ctx, g)
+			if g.beside.client != "" {
+				p, err := o.beside(ctx, g)
 				if err != nil {
 					return "", false, err
 				}
@@ -117,15 +123,19 @@ func (o options) figure(ctx context.Context, r row, figure *regexp.Regexp) (floa
 	return strconv.ParseFloat(m[1], 64)
 }
 
-// perf measures what the goal is held against.
-func (o options) perf(ctx context.Context, g goal) (float64, error) {
-	out := o.run(ctx, g.perf, false)
+// beside measures what the goal is held against.
+func (o options) beside(ctx context.Context, g goal) (float64, error) {
+	if g.field == nil {
+		f, err := o.figure(ctx, g.beside, g.figure)
+		return f * g.scale, err
+	}
+	out := o.run(ctx, g.beside, false)
 	if out.err != nil {
-		return 0, fmt.Errorf("%s: %w", g.perf.name(), out.err)
+		return 0, fmt.Errorf("%s: %w", g.beside.name(), out.err)
 	}
 	var f []perfFigures
 	if err := json.Unmarshal([]byte(out.clientSaid()), &f); err != nil || len(f) != 1 || g.field(f[0]) <= 0 {
-		return 0, fmt.Errorf("%s: no figure in %q", g.perf.name(), out.left)
+		return 0, fmt.Errorf("%s: no figure in %q", g.beside.name(), out.left)
 	}
 	return g.field(f[0]), nil
 }
@@ -141,7 +151,7 @@ func (o outcome) clientSaid() string {
 // benchTable is the table of docs/c-programs.md.
 func benchTable(all []goal, got []samples, rounds int, with string) string {
 	var b strings.Builder
-	b.WriteString("| what | command | C program | `rnic perf` | ratio: median (least to most) | goal | met |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| what | command | C program | beside it | ratio: median (least to most) | goal | met |\n|---|---|---|---|---|---|---|\n")
 	for i, g := range all {
 		s := got[i]
 		if len(s.c) == 0 {

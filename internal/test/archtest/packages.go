@@ -347,7 +347,7 @@ var packages = []group{
 		},
 		{
 			"cmd/rnic/internal/fabric", "`rnic fabric`",
-			"cmd/rnic/internal/cli cmd/rnic/internal/fabric/box cmd/rnic/internal/fabric/layout cmd/rnic/internal/run github.com/spf13/cobra golang.org/x/sys internal/ownsock rdmacore stats",
+			"cmd/rnic/internal/cli cmd/rnic/internal/fabric/box cmd/rnic/internal/fabric/layout cmd/rnic/internal/run github.com/spf13/cobra golang.org/x/sys golang.org/x/term internal/ownsock rdmacore stats",
 		},
 		{
 			"cmd/rnic/internal/top", "`rnic top`",
