@@ -125,6 +125,16 @@ static void requests(void)
 	MUST(ibv_wr_complete(a.x) == 0);
 	good(&a, 7, IBV_WC_SEND);
 	MUST(good(&b, 7, IBV_WC_RECV).byte_len == 11 && strcmp(b.memory + 700, "two pieces") == 0);
+	struct ibv_device_attr limits;
+	MUST(ibv_query_device(device, &limits) == 0);
+	memset(a.memory + 700, 0, 200);
+	ibv_wr_rdma_read(begin(&a, 7), b.mr->rkey, there + 700);
+	ibv_wr_set_sge_list(a.x, 2, list);
+	MUST(ibv_wr_complete(a.x) == (limits.max_sge_rd > 1 ? 0 : EINVAL));
+	if (limits.max_sge_rd > 1) {
+		MUST(good(&a, 7, IBV_WC_RDMA_READ).byte_len == 11);
+		MUST(strcmp(a.memory + 700, "two ") == 0 && strcmp(a.memory + 800, "pieces") == 0);
+	}
 	receive(&b, 8, 900, 64);
 	ibv_wr_send(begin(&a, 8));
 	struct ibv_data_buf bufs[2] = {{"in", 2}, {"line", 5}};
@@ -150,8 +160,8 @@ static void requests(void)
 			}
 			break;
 		case 3: /* which only the device knows */
-			ibv_wr_rdma_read(a.x, b.mr->rkey, there);
-			ibv_wr_set_sge_list(a.x, 2, list);
+			ibv_wr_atomic_fetch_add(a.x, b.mr->rkey, there, 1);
+			set(&a, 0, 4);
 			break;
 		}
 		static const int told[] = {0, EINVAL, ENOMEM, EINVAL};
