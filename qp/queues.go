@@ -312,16 +312,18 @@ func (s *sendQueue) push(r *wr.Request) error {
 
 // addSinks makes the list of a Read: what takes no octet is left out.
 func (s *sendQueue) addSinks(e *sqe, r *wr.Request) {
-	if s.listed(r) {
-		for _, g := range r.SGL {
-			if g.Length > 0 {
-				e.sgl = append(e.sgl, g)
-				e.length += uint64(g.Length)
-			}
+	if !s.listed(r) {
+		e.sgl, e.length = append(e.sgl, r.Local), uint64(r.Local.Length)
+		return
+	}
+	for _, g := range r.SGL {
+		if g.Length > 0 {
+			e.sgl = append(e.sgl, g)
+			e.length += uint64(g.Length)
 		}
 	}
-	if len(e.sgl) == 0 {
-		e.sgl, e.length = append(e.sgl, r.Local), uint64(r.Local.Length)
+	if len(e.sgl) == 0 { // nothing is asked for, and no STag looked at (RFC 5040 5.2.1)
+		e.sgl = append(e.sgl, wr.SGE{})
 	}
 }
 

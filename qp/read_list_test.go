@@ -72,7 +72,7 @@ func TestReadIntoSeveral(t *testing.T) {
 func TestReadIntoNone(t *testing.T) {
 	r := listRig(t, 4)
 	r.postSend(
-		wr.Request{ID: 1, Op: wr.OpRead, Remote: wr.Remote{STag: 5}, SGL: []wr.SGE{r.full.sge(3, 0), r.full.sge(4, 0)}},
+		wr.Request{ID: 1, Op: wr.OpRead, Remote: wr.Remote{STag: 5}, SGL: []wr.SGE{r.full.sge(3, 0), r.full.sge(4, 0)}, Local: r.full.sge(30, 2)},
 		wr.Request{ID: 2, Op: wr.OpRead, Remote: wr.Remote{STag: 5}, SGL: []wr.SGE{r.full.sge(3, 0), r.full.sge(4, 5)}},
 		wr.Request{ID: 3, Op: wr.OpReadInvalidate, Remote: wr.Remote{STag: 5}, SGL: []wr.SGE{r.full.sge(3, 1)}, Local: r.full.sge(30, 2)},
 	)
