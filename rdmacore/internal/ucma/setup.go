@@ -117,8 +117,7 @@ func (i *id) reachable(s udwire.Setup) uabi.UDParam {
 	p.AH.GRH.DGID, p.AH.GRH.HopLimit = gid(i.dst.Addr()), 64
 	p.AH.GRH.TrafficClass = uint8(max(i.options.tos, 0))
 	if i.nic != nil {
-		index, _ := i.nic.GIDOf(i.src.Addr())
-		p.AH.GRH.SGIDIndex = uint8(max(index, 0))
+		p.AH.GRH.SGIDIndex = uint8(i.nic.GIDOf(i.src.Addr()))
 	}
 	return p
 }

@@ -30,18 +30,18 @@ func (f *File) createAH(q *uabi.CreateAH, p *uabi.CreateAHResp) error {
 		return err
 	}
 	to, index := plain(netip.AddrFrom16(q.Attr.GRH.DGID)), int(q.Attr.GRH.SGIDIndex)
+	from, ok := f.dev.addressAt(index)
 	switch {
 	case q.Attr.PortNum != 1:
 		return refuse(syscall.EINVAL, "port %d: the device has port 1 alone", q.Attr.PortNum)
 	case q.Attr.IsGlobal == 0 || to.IsUnspecified():
 		f.dev.Report("gid", "a program gives an address no GID of the peer: let it use GID index 0 (often the option -g 0, or -x 0)")
 		return refuse(syscall.EINVAL, "the address has no GID")
-	case !f.dev.hasGID(index):
-		return refuse(syscall.EINVAL, "grh.sgid_index %d: the port has GIDs %d to %d", index, f.dev.GIDIndex(), f.dev.GIDIndex()+len(f.dev.addrs)-1)
+	case !ok:
+		return f.dev.noGID(index)
 	case to.IsMulticast():
 		return refuse(syscall.EINVAL, "the GID is a multicast one")
 	}
-	from := index - f.dev.GIDIndex()
 	me := f.dev.addrs[from]
 	if plain(me).Is4() != to.Is4() {
 		return refuse(syscall.EINVAL, "the GID at index %d, %v, reaches no %v: choose one of its kind (sgid_index)", index, me, to)

@@ -42,7 +42,7 @@ type byHand struct {
 type handPort struct {
 	number    uint16
 	listeners []*cm.Listener // of each address
-	datagrams []*net.UDPConn // of UD queue pairs, one for each of the device's addresses, or nil; empty without any
+	datagrams udpConns       // of UD queue pairs; nil without any
 	used      int
 	next      uint8 // the index to try first, so that one is not soon another's
 	qps       [qpsPerPort]*handQP
@@ -79,9 +79,7 @@ func (d *Device) newQPN(q *QP) (uint32, error) {
 		go d.serve(p, l)
 	}
 	for i, c := range p.datagrams {
-		if c != nil {
-			go d.serveUDP(p, c, d.addrs[i])
-		}
+		go d.serveUDP(p, c, d.addrs[i])
 	}
 	return p.add(q), nil
 }
@@ -180,7 +178,7 @@ func (d *Device) freeQPN(q *QP) {
 		for _, l := range p.listeners {
 			_ = l.Close()
 		}
-		closeUDPs(p.datagrams)
+		p.datagrams.close()
 	}
 }
 

@@ -72,8 +72,8 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 
 // sender is the address of the GID that m names for what the queue pair sends. An RNIC has no use for the index, and takes any.
 func (d *Device) sender(m *uabi.ModifyQP) netip.Addr {
-	if i := int(m.Dest.SGIDIndex); d.hasGID(i) {
-		return d.addrs[i-d.GIDIndex()]
+	if i, ok := d.addressAt(int(m.Dest.SGIDIndex)); ok {
+		return d.addrs[i]
 	}
 	return d.config.Addr
 }

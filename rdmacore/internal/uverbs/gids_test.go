@@ -135,6 +135,13 @@ func TestHas(t *testing.T) {
 func TestGoneGID(t *testing.T) {
 	p := started(t, Config{Addr: addr1, GIDs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}})
 	newSide(p, allRights)
+	u := newUD(p, nil)
+	h := must[uabi.CreateAHResp](p, uabi.CmdCreateAH, &uabi.CreateAH{
+		PDHandle: u.pd, Attr: uabi.AHAttr{GRH: uabi.GlobalRoute{DGID: addr1.As16(), SGIDIndex: 1}, IsGlobal: 1, PortNum: 1},
+	}).AHHandle
+	u.posted(udTo(signaled(uabi.WRSend, 3), h, u.qp.QPN, udKey), u.sge(0, 5))
+	u.one() // and the datagram is lost, as on a cable
+	u.destroy()
 	p = started(t, Config{Addr: netip.MustParseAddr("192.0.2.1")})
 	pd, cq := p.pd(), p.cq(8, -1)
 	_, err := write[uabi.CreateQPResp](p, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: config(pd, cq, cq)})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/sysfs"
@@ -143,13 +144,13 @@ func (d *Device) GIDIndex() int {
 	return 0
 }
 
-// GIDOf is the index of the GID of an address of the device; ok is false if it is none.
-func (d *Device) GIDOf(a netip.Addr) (index int, ok bool) {
+// GIDOf is the index of the GID of an address of the device; of one that it has not, the first.
+func (d *Device) GIDOf(a netip.Addr) (index int) {
 	i := slices.IndexFunc(d.addrs, func(own netip.Addr) bool { return plain(own) == plain(a) })
-	return i + d.GIDIndex(), i >= 0
+	return max(i, 0) + d.GIDIndex()
 }
 
-// gids is how many entries the table of GIDs has, and hasGID whether there is one at an index.
+// gids is how many entries the table of GIDs has.
 func (d *Device) gids() int {
 	if d.adapter.longer.Load() {
 		return len(d.addrs) + 1
@@ -157,9 +158,16 @@ func (d *Device) gids() int {
 	return len(d.addrs)
 }
 
-func (d *Device) hasGID(index int) bool {
-	i := index - d.GIDIndex()
-	return i >= 0 && i < len(d.addrs)
+// addressAt is which of the device's addresses the GID at an index is of; ok is false if there is none.
+func (d *Device) addressAt(index int) (i int, ok bool) {
+	i = index - d.GIDIndex()
+	return i, i >= 0 && i < len(d.addrs)
+}
+
+// noGID refuses an index at which there is none.
+func (d *Device) noGID(index int) error {
+	first := d.GIDIndex()
+	return refuse(syscall.EINVAL, "grh.sgid_index %d: the port has GIDs %d to %d", index, first, first+len(d.addrs)-1)
 }
 
 // Fail has the device fail for good, as by an internal error: DEVICE_FATAL, and every verb that needs the RNIC ends with EIO.
@@ -289,11 +297,12 @@ func (d *Device) Text(file string) (text, entry string, ok bool) {
 	slash := strings.LastIndexByte(file, '/') + 1
 	dir := file[:slash]
 	i, err := strconv.Atoi(file[slash:])
+	own, ok := d.addressAt(i)
 	switch {
 	case dir != "gids/" && dir != "gid_attrs/types/" && dir != "gid_attrs/ndevs/" || err != nil || i < 0 || i >= d.gids():
 		return "", "", false
-	case d.hasGID(i):
-		return "", dir + strconv.Itoa(i-d.GIDIndex()), true
+	case ok:
+		return "", dir + strconv.Itoa(own), true
 	case dir == "gids/":
 		return "0000:0000:0000:0000:0000:0000:0000:0000", "", true
 	}

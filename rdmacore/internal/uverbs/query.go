@@ -60,7 +60,7 @@ func (f *File) getContext(_ *uabi.GetContext, p *uabi.GetContextResp) error {
 	return nil
 }
 
-// maxReadSGE is how many elements an RDMA Read may have: an RNIC's has one (verbs draft 8.1.2.3), a RoCE adapter's as many as others.
+// maxReadSGE is how many elements an RDMA Read may have: an RNIC's has one (verbs draft 8.1.2.2), a RoCE adapter's as many as others.
 func (d *Device) maxReadSGE() uint32 {
 	if d.config.RoCE {
 		return maxSGE

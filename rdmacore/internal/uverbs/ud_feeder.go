@@ -24,7 +24,7 @@ const (
 // what the program sends, and as many for what it gets.
 type feeder struct {
 	qp    *QP
-	conns []sender // UDP sockets, one for each of the device's addresses
+	conns map[int]sender // as udpConns
 
 	pd   *verbs.PD
 	cq   *verbs.CQ
@@ -44,7 +44,7 @@ type sender interface {
 
 // feed starts the feeder of a queue pair that is Idle. Errors: those of resources.
 func (d *Device) feed(q *QP) (err error) {
-	f := &feeder{qp: q, conns: d.socketsOf(q), mem: make([]byte, 2*feederSlots*feederSlot), done: make(chan struct{})}
+	f := &feeder{qp: q, conns: d.sendersOf(q), mem: make([]byte, 2*feederSlots*feederSlot), done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			f.free = nil
@@ -197,7 +197,9 @@ func (f *feeder) run(ctx context.Context) {
 			}
 			buf = d.Append(buf[:0])
 			// What cannot be sent is lost, as what the network loses.
-			_, _ = f.conns[o.from].WriteToUDPAddrPort(buf, netip.AddrPortFrom(o.to, udwire.Port(o.qpn)))
+			if c := f.conns[o.from]; c != nil {
+				_, _ = c.WriteToUDPAddrPort(buf, netip.AddrPortFrom(o.to, udwire.Port(o.qpn)))
+			}
 			_ = f.receive(slot)
 			u.mu.Lock()
 			if u.feeder == f {

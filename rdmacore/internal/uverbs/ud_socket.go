@@ -39,22 +39,28 @@ func (d *Device) listenUDP(a netip.Addr, port uint16) (*net.UDPConn, error) {
 	return c, nil
 }
 
-// listenUDPs is listenUDP at each of the device's addresses, in their order: nil at one that the interface has lost.
-func (d *Device) listenUDPs(port uint16) (list []*net.UDPConn, err error) {
+// udpConns are those of a port, by which of the device's addresses they are at: none is at one that the interface has lost.
+type udpConns map[int]*net.UDPConn
+
+// listenUDPs is listenUDP at each of the device's addresses.
+func (d *Device) listenUDPs(port uint16) (udpConns, error) {
+	all := udpConns{}
 	for i, a := range d.addrs {
 		c, err := d.listenUDP(a, port)
-		if err != nil && (i == 0 || !errors.Is(err, syscall.EADDRNOTAVAIL)) {
-			closeUDPs(list)
+		switch {
+		case err == nil:
+			all[i] = c
+		case i == 0 || !errors.Is(err, syscall.EADDRNOTAVAIL):
+			all.close()
 			return nil, err
 		}
-		list = append(list, c)
 	}
-	return list, nil
+	return all, nil
 }
 
-func closeUDPs(list []*net.UDPConn) {
-	for _, c := range list {
-		_ = c.Close() // of nil: an error
+func (all udpConns) close() {
+	for _, c := range all {
+		_ = c.Close()
 	}
 }
 
@@ -80,15 +86,16 @@ func (d *Device) serveUDP(p *handPort, c *net.UDPConn, at netip.Addr) {
 	}
 }
 
-// socketsOf are the sockets of a UD queue pair's port, one for each of the device's addresses.
-func (d *Device) socketsOf(q *QP) (list []sender) {
+// sendersOf are the sockets of a UD queue pair's port.
+func (d *Device) sendersOf(q *QP) map[int]sender {
 	h := &d.hand
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range h.ports[udwire.Port(q.qpn)].datagrams {
-		list = append(list, c)
+	all := map[int]sender{}
+	for i, c := range h.ports[udwire.Port(q.qpn)].datagrams {
+		all[i] = c
 	}
-	return list
+	return all
 }
 
 // isUD reports whether a queue pair carries datagrams.
