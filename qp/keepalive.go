@@ -1,7 +1,6 @@
 package qp
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/tcpsock"
@@ -28,17 +27,14 @@ func newKeepalive(rtt time.Duration, nudge func()) keepalive {
 	return keepalive{timer: time.AfterFunc(first, nudge), first: first, wait: first, left: probeTimes}
 }
 
-// startProbing begins to count, if the session is one to probe. It does not wait for a side that finish has: the caller has
-// QP.mu, and finish waits for that. A peer gets there with an early octet that is no FPDU.
+// startProbing begins to count, if the session is one to probe. The caller has QP.mu, and finish, which may have the side, waits for
+// that. A peer gets there with an early octet that is no FPDU.
 func (t *transmitter) startProbing() {
 	if t.s.stream.Role != mpa.Initiator || !t.s.stream.Nudge {
 		return
 	}
-	for !t.mu.TryLock() {
-		if t.s.stopping.Load() {
-			return
-		}
-		runtime.Gosched() // a poster is about to leave
+	if !t.awaitSide() {
+		return
 	}
 	defer t.mu.Unlock()
 	if !t.s.stopping.Load() {

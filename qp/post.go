@@ -2,7 +2,6 @@ package qp
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/sglcheck"
@@ -313,16 +312,12 @@ func (t *transmitter) flushPosted() (octets int64) {
 
 // flushAhead sends what is held back before the stream is told to close: what is left then makes it a bad close (draft 6.2.2.2).
 // flushLoop may have taken it just now, and be about to send it, or half done: flushAhead waits for whoever has the side,
-// which is not for a peer, but for finish: that means that the stream ends anyway.
+// which is not for a peer.
 func (t *transmitter) flushAhead() {
 	t.flushPosted()
-	for !t.mu.TryLock() {
-		if t.s.stopping.Load() {
-			return
-		}
-		runtime.Gosched()
+	if t.awaitSide() {
+		t.transmit()
 	}
-	t.transmit()
 }
 
 // burst sends what has come together by now, and tells by that whether the program

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"runtime"
 	"time"
 
 	"github.com/softrnic/softrnic/stag"
@@ -95,6 +96,18 @@ func (t *transmitter) tryOwn() bool {
 	}
 	if t.more.Load() {
 		t.more.Store(false)
+	}
+	return true
+}
+
+// awaitSide makes the caller the owner of the transmit side when whoever has it, as a poster, is about to leave. It does not wait for
+// finish, which has the side for good, and reports false when the stream ends.
+func (t *transmitter) awaitSide() bool {
+	for !t.mu.TryLock() {
+		if t.s.stopping.Load() {
+			return false
+		}
+		runtime.Gosched()
 	}
 	return true
 }
