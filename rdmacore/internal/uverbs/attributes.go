@@ -114,11 +114,10 @@ const knownAccess = 0x7f | 0x3ff<<20
 func (q *QP) wrongValues(m *uabi.ModifyQP) error {
 	const mtu256, mtu4096 = 1, 5
 	has := func(bit uint32) bool { return m.AttrMask&bit != 0 }
-	_, known := q.file.dev.addressAt(int(m.Dest.SGIDIndex))
 	switch {
 	case has(uabi.QPAV) && m.Dest.IsGlobal == 0:
 		return refuse(syscall.EINVAL, "ah_attr.is_global is 0: RoCE's addresses are GIDs, so set it, and grh.dgid (often the option -g 0, or -x 0)")
-	case has(uabi.QPAV) && !known:
+	case has(uabi.QPAV) && !q.file.dev.hasGID(int(m.Dest.SGIDIndex)):
 		return q.file.dev.noGID(int(m.Dest.SGIDIndex))
 	case has(uabi.QPPathMTU) && (m.PathMTU < mtu256 || m.PathMTU > mtu4096):
 		return refuse(syscall.EINVAL, "path_mtu %d is none: it is one of enum ibv_mtu, IBV_MTU_256 (%d) to IBV_MTU_4096 (%d)", m.PathMTU, mtu256, mtu4096)

@@ -164,6 +164,11 @@ func (d *Device) addressAt(index int) (i int, ok bool) {
 	return i, i >= 0 && i < len(d.addrs)
 }
 
+func (d *Device) hasGID(index int) bool {
+	_, ok := d.addressAt(index)
+	return ok
+}
+
 // noGID refuses an index at which there is none.
 func (d *Device) noGID(index int) error {
 	first := d.GIDIndex()
