@@ -13,18 +13,19 @@ import (
 	"strings"
 )
 
-// A goal is a figure of a C program, and what it is held against: the same of `rnic perf`, or of another C program, measured beside it
-// round by round, or a number.
+// A goal is a figure of a C program, and what it is held against: the same of `rnic perf`, measured beside it round by round, another
+// figure of the program's, or a number.
 type goal struct {
 	name   string
 	unit   string
 	c      row
 	figure *regexp.Regexp            // in what c's client prints; the group is the number
 	scale  float64                   // makes unit of it
-	beside row                       // without one bound is in unit, else a ratio
-	field  func(perfFigures) float64 // of beside; nil: that is a C program
-	bound  float64
-	least  bool // bound is the least that is good; else the most
+	beside row                       // what to measure beside it
+	field  func(perfFigures) float64 // of beside
+	in     *regexp.Regexp            // instead of beside: in what c's client prints
+	bound  float64                   // a ratio, or in unit if there is nothing beside it
+	least  bool                      // bound is the least that is good; else the most
 }
 
 // perfFigures are of the JSON that `rnic perf` prints.
@@ -58,7 +59,7 @@ func goals() []goal {
 	}
 	rss := measure("rss rping -c -a HOST -C 100 -S 4096")
 	rss.server, rss.port, rss.leaves = "rping -s -a HOST -C 100 -S 4096", portRping, "it may see the client's end first"
-	own := regexp.MustCompile(`measured ([0-9.]+)`)
+	own, old := regexp.MustCompile(`measured ([0-9.]+)`), regexp.MustCompile(`beside ([0-9.]+)`)
 	posts := func(how string) row {
 		return row{client: "./posts " + how, before: "gcc -O2 -Wall -Werror -o posts HERE/programs/posts.c -libverbs"}
 	}
@@ -68,8 +69,8 @@ func goals() []goal {
 		{name: "Writes of 64 KiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 65536 -n 40000"), figure: column(65536, 2), scale: 1 << 20 / 1e9, beside: perf("write bw --size 65536"), field: throughput, bound: 0.9, least: true},
 		{name: "Writes of 1 MiB", unit: "GB/s", c: perftest("ib_write_bw -R -s 1048576 -n 3000"), figure: column(1048576, 2), scale: 1 << 20 / 1e9, beside: perf("write bw --size 1048576"), field: throughput, bound: 0.9, least: true},
 		{name: "Sends of 64 octets", unit: "M/s", c: perftest("ib_send_bw -R -s 64 -n 1000000"), figure: column(64, 3), scale: 1, beside: perf("send bw --size 64"), field: func(f perfFigures) float64 { return f.Million }, bound: 0.5, least: true},
-		{name: "Writes posted by `ibv_wr_*`, beside `ibv_post_send`", unit: "M/s", c: posts("wr poll"), figure: own, scale: 1, beside: posts("send poll"), bound: 1, least: true},
-		{name: "Writes polled by `ibv_start_poll`, beside `ibv_poll_cq`", unit: "M/s", c: posts("send start"), figure: own, scale: 1, beside: posts("send poll"), bound: 1, least: true},
+		{name: "Writes posted by `ibv_wr_*`, beside `ibv_post_send`", unit: "M/s", c: posts("wr"), figure: own, scale: 1, in: old, bound: 1, least: true},
+		{name: "Writes polled by `ibv_start_poll`, beside `ibv_poll_cq`", unit: "M/s", c: posts("start"), figure: own, scale: 1, in: old, bound: 1, least: true},
 		{name: "first `ibv_open_device`", unit: "ms", c: measure("open"), figure: own, scale: 1, bound: 15},
 		{name: "resident, at most", unit: "MiB", c: rss, figure: own, scale: 1, bound: 25},
 	}
@@ -87,17 +88,24 @@ func (o options) benched(ctx context.Context) (text string, ok bool, err error) 
 			if !o.only.MatchString(g.c.name()) {
 				continue
 			}
-			c, err := o.figure(ctx, g.c, g.figure)
+			out := o.run(ctx, g.c, false)
+			c, err := out.figure(g.c, g.figure)
 			if err != nil {
 				return "", false, err
 			}
 			s := &got[i]
 			s.c = append(s.c, c*g.scale)
-			if g.beside.client != "" {
-				p, err := o.beside(ctx, g)
-				if err != nil {
-					return "", false, err
-				}
+			var p float64
+			switch {
+			case g.in != nil:
+				p, err = out.figure(g.c, g.in)
+			case g.field != nil:
+				p, err = o.beside(ctx, g)
+			}
+			if err != nil {
+				return "", false, err
+			}
+			if p > 0 {
 				s.perf, s.ratio = append(s.perf, p), append(s.ratio, c*g.scale/p)
 			}
 			fmt.Fprintf(os.Stderr, "%d/%d %s: %.2f %s, ratios %.2f\n", round+1, o.bench, g.c.client, c*g.scale, g.unit, s.ratio)
@@ -110,25 +118,20 @@ func (o options) benched(ctx context.Context) (text string, ok bool, err error) 
 	return benchTable(all, got, o.bench, with), true, nil
 }
 
-// figure runs a row, and finds its figure.
-func (o options) figure(ctx context.Context, r row, figure *regexp.Regexp) (float64, error) {
-	out := o.run(ctx, r, false)
-	if out.err != nil {
-		return 0, fmt.Errorf("%s: %w", r.name(), out.err)
+// figure finds a figure in what the client of r printed.
+func (o outcome) figure(r row, figure *regexp.Regexp) (float64, error) {
+	if o.err != nil {
+		return 0, fmt.Errorf("%s: %w", r.name(), o.err)
 	}
-	m := figure.FindStringSubmatch(out.clientSaid())
+	m := figure.FindStringSubmatch(o.clientSaid())
 	if m == nil {
-		return 0, fmt.Errorf("%s: no figure in\n%s", r.name(), tail(out.left, 10))
+		return 0, fmt.Errorf("%s: no figure in\n%s", r.name(), tail(o.left, 10))
 	}
 	return strconv.ParseFloat(m[1], 64)
 }
 
 // beside measures what the goal is held against.
 func (o options) beside(ctx context.Context, g goal) (float64, error) {
-	if g.field == nil {
-		f, err := o.figure(ctx, g.beside, g.figure)
-		return f * g.scale, err
-	}
 	out := o.run(ctx, g.beside, false)
 	if out.err != nil {
 		return 0, fmt.Errorf("%s: %w", g.beside.name(), out.err)

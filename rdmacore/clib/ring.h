@@ -5,13 +5,14 @@
 
 #include <stdint.h>
 
-enum { RINGS = 256, RING_WCS = 256, WC_SIZE = 48 /* struct ib_uverbs_wc */ };
+enum { RINGS = 256, RING_WCS = 256, WC_SIZE = 48 /* struct ib_uverbs_wc */, RING_SPARE = 16 /* stay free for what is given back */ };
 
 struct ring {
 	/* The engine's handle of the open << 32 | the handle of the queue, which is not 0; 0: nobody's. */
 	_Atomic uint64_t key;
 	/* Which owner of the ring this is << 32 | how many completions were taken. Whoever takes some raises it in one step, in which the
-	   owner is the same still: another ring, and completions that were taken meanwhile, make the step fail. */
+	   owner is the same still: another ring, and completions that were taken meanwhile, make the step fail. In the same way who has
+	   taken some lowers it, and gives back the last of them. */
 	_Atomic uint64_t taken;
 	_Atomic uint32_t put; /* how many were put in */
 	_Atomic uint32_t more; /* not 0: some stayed behind for lack of room, so that a poll for more than there are here asks the engine */

@@ -1,6 +1,6 @@
 /* ibv_create_cq_ex. The queue is one of the device like any other, so ibv_poll_cq, events, resizing and destroying are what
-   they are. A completion is taken when the program asks for it, one at a time, from the ring (ring.c) if it is there: those that the
-   program leaves stay where a change to RESET, a resize and ibv_poll_cq find them. */
+   they are. Completions are taken from the ring (ring.c) if they are there: one, and several if the program asks for another. Those that
+   it leaves go back, to where a change to RESET, a resize and ibv_poll_cq find them. */
 #include "verbs.h"
 
 #include <errno.h>
@@ -11,13 +11,16 @@ struct cq_ex { /* made by malloc, and freed by the provider */
 	struct v_cq_ex v;
 	pthread_mutex_t polls; /* from start_poll to end_poll, unless one thread polls alone */
 	bool single;
-	struct v_wc wc;
+	bool found;     /* the last poll has */
+	unsigned n, at; /* wcs that were taken, and the one that the program reads */
+	uint64_t taken; /* what ring_take has said of them */
+	struct v_wc wcs[RING_SPARE];
 };
 
 static inline struct cq_ex *of(struct v_cq_ex *v) { return (struct cq_ex *)v; }
 
-/* The next completion: 0, ENOENT or another errno. */
-static int take(struct cq_ex *c)
+/* The next completion, from the engine: 0, ENOENT or another errno. */
+static int ask(struct cq_ex *c)
 {
 	struct {
 		uint32_t count, reserved;
@@ -30,10 +33,39 @@ static int take(struct cq_ex *c)
 	int r = v_command(c->v.context, &command, sizeof command);
 	if (r != 0 || answer.count == 0)
 		return r != 0 ? r : ENOENT;
-	c->wc = answer.wc;
-	c->v.status = (int)answer.wc.status;
-	c->v.wr_id = answer.wc.wr_id;
+	c->wcs[0] = answer.wc;
 	return 0;
+}
+
+/* The next completion, and up to most from the ring. If that has none, next_poll ends there, as ibv_poll_cq does behind what it
+   has found; but the poll that comes then asks the engine, which looks for more. */
+static int take(struct cq_ex *c, uint32_t most)
+{
+	if (++c->at >= c->n) {
+		int open = v_ring(c->v.context), n = open < 0 ? RING_ASK : ring_take(open, c->v.handle, most, c->wcs, NULL, &c->taken);
+		bool found = c->found;
+		c->found = false;
+		c->n = c->at = 0;
+		if (n == 0 && most > 1 && found)
+			return ENOENT;
+		int r = n > 0 ? 0 : ask(c);
+		if (r != 0)
+			return r;
+		c->n = n > 0 ? (unsigned)n : 1;
+		c->found = true;
+	}
+	c->v.status = (int)c->wcs[c->at].status;
+	c->v.wr_id = c->wcs[c->at].wr_id;
+	return 0;
+}
+
+/* Gives back what the program has left. If another thread has polled meanwhile the next start_poll has it. */
+static void leave(struct cq_ex *c)
+{
+	unsigned left = c->n - c->at - 1;
+	int open = v_ring(c->v.context);
+	if (open >= 0 && ring_back(open, c->v.handle, left, c->taken))
+		c->n -= left;
 }
 
 static void unlock(struct cq_ex *c)
@@ -49,24 +81,31 @@ static int start_poll(struct v_cq_ex *v, struct v_poll_cq_attr *attr)
 		return EINVAL;
 	if (!c->single)
 		pthread_mutex_lock(&c->polls);
-	int r = take(c);
+	int r = take(c, 1);
 	if (r != 0)
 		unlock(c);
 	return r;
 }
 
-static int next_poll(struct v_cq_ex *v) { return take(of(v)); }
-static void end_poll(struct v_cq_ex *v) { unlock(of(v)); }
-static int read_opcode(struct v_cq_ex *v) { return (int)of(v)->wc.opcode; }
-static uint32_t read_vendor_err(struct v_cq_ex *v) { return of(v)->wc.vendor_err; }
-static uint32_t read_byte_len(struct v_cq_ex *v) { return of(v)->wc.byte_len; }
-static uint32_t read_imm_data(struct v_cq_ex *v) { return of(v)->wc.imm; }
-static uint32_t read_qp_num(struct v_cq_ex *v) { return of(v)->wc.qp_num; }
-static uint32_t read_src_qp(struct v_cq_ex *v) { return of(v)->wc.src_qp; }
-static unsigned read_wc_flags(struct v_cq_ex *v) { return of(v)->wc.wc_flags; }
-static uint32_t read_slid(struct v_cq_ex *v) { return of(v)->wc.slid; }
-static uint8_t read_sl(struct v_cq_ex *v) { return of(v)->wc.sl; }
-static uint8_t read_dlid_path_bits(struct v_cq_ex *v) { return of(v)->wc.dlid_path_bits; }
+static int next_poll(struct v_cq_ex *v) { return take(of(v), RING_SPARE); }
+static void end_poll(struct v_cq_ex *v)
+{
+	struct cq_ex *c = of(v);
+	if (c->at + 1 < c->n)
+		leave(c);
+	unlock(c);
+}
+static inline struct v_wc *wc(struct v_cq_ex *v) { return &of(v)->wcs[of(v)->at]; }
+static int read_opcode(struct v_cq_ex *v) { return (int)wc(v)->opcode; }
+static uint32_t read_vendor_err(struct v_cq_ex *v) { return wc(v)->vendor_err; }
+static uint32_t read_byte_len(struct v_cq_ex *v) { return wc(v)->byte_len; }
+static uint32_t read_imm_data(struct v_cq_ex *v) { return wc(v)->imm; }
+static uint32_t read_qp_num(struct v_cq_ex *v) { return wc(v)->qp_num; }
+static uint32_t read_src_qp(struct v_cq_ex *v) { return wc(v)->src_qp; }
+static unsigned read_wc_flags(struct v_cq_ex *v) { return wc(v)->wc_flags; }
+static uint32_t read_slid(struct v_cq_ex *v) { return wc(v)->slid; }
+static uint8_t read_sl(struct v_cq_ex *v) { return wc(v)->sl; }
+static uint8_t read_dlid_path_bits(struct v_cq_ex *v) { return wc(v)->dlid_path_bits; }
 
 /* As libibverbs does for a queue that a provider has made. */
 static void begin(struct cq_ex *c, struct v_context *context, const struct v_cq_init_attr_ex *attr)

@@ -145,6 +145,14 @@ bool ring_is_libibverbs(const void *buf, size_t n);
 long ring_poll(int open, const void *buf, size_t n);
 /* Such a write, if it is a post that may wait in a ring: n; else 0. */
 long ring_post(int open, const void *buf, size_t n);
+/* What the extended verbs need no write for. Takes completions of a queue into wcs, or, if that is NULL, behind the count in the program's
+   answer: how many. 0: the engine has none more, for now; RING_ASK: it has to be asked. since, unless NULL, is for ring_back. */
+enum { RING_ASK = -1 };
+int ring_take(int open, uint32_t cq, uint32_t most, void *wcs, char *answer, uint64_t *since);
+/* Gives back the last n of what was taken, RING_SPARE at most, unless the ring is another's or something was taken since. */
+bool ring_back(int open, uint32_t cq, unsigned n, uint64_t since);
+/* Puts a struct ib_uverbs_send_wr and its one element into a ring, or returns false: it is for the engine. */
+bool ring_send(int open, uint32_t qp, const void *wr, const void *sge);
 
 /* device.c */
 int device_open(enum kind kind, int flags);

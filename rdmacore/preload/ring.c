@@ -94,37 +94,55 @@ bool ring_is_libibverbs(const void *buf, size_t n)
 	       (h->command == POLL_CQ || h->command == POST_SEND || h->command == POST_RECV);
 }
 
-long ring_poll(int open, const void *buf, size_t n)
+int ring_take(int open, uint32_t cq, uint32_t most, void *wcs, char *answer, uint64_t *since)
 {
-	const struct poll_cq *c = buf;
-	if (!engine.rings || n != sizeof *c || c->command != POLL_CQ)
-		return 0;
-	if (c->out_words * 4 < (int)sizeof(struct polled) || c->cq == 0)
-		return 0; /* the engine says what is wrong */
-	struct ring *r = &engine.rings[ring_place((uint32_t)open, c->cq)];
-	char *answer = (char *)(uintptr_t)c->response; /* aligned as the program likes */
-	uint64_t key = (uint64_t)(uint32_t)open << 32 | c->cq;
+	if (!engine.rings || cq == 0)
+		return RING_ASK;
+	struct ring *r = &engine.rings[ring_place((uint32_t)open, cq)];
+	uint64_t key = (uint64_t)(uint32_t)open << 32 | cq;
 	for (;;) {
 		uint64_t taken = atomic_load(&r->taken);
 		if (atomic_load(&r->key) != key)
-			return 0;
+			return RING_ASK;
 		uint32_t first = (uint32_t)taken, k = atomic_load(&r->put) - first;
 		if (k > RING_WCS) /* it has changed hands */
+			return RING_ASK;
+		if (k > most)
+			k = most;
+		if (k < most && atomic_load(&r->more))
+			return RING_ASK;
+		if (k == 0)
 			return 0;
-		if (k > c->most)
-			k = c->most;
-		if (k == 0 || (k < c->most && atomic_load(&r->more)))
-			return 0;
-		if (!writable(__builtin_frame_address(0), answer, sizeof(struct polled) + (size_t)k * WC_SIZE))
-			return 0;
-		char *to = answer + sizeof(struct polled);
+		if (!wcs && !writable(__builtin_frame_address(0), answer, sizeof(struct polled) + (size_t)k * WC_SIZE))
+			return RING_ASK;
+		char *to = wcs ? wcs : answer + sizeof(struct polled);
 		for (uint32_t i = 0; i < k; i++)
 			memcpy(to + (size_t)i * WC_SIZE, r->wcs[(first + i) % RING_WCS], WC_SIZE);
-		if (atomic_compare_exchange_strong(&r->taken, &taken, (taken >> 32) << 32 | (uint32_t)(first + k))) {
+		uint64_t now = (taken >> 32) << 32 | (uint32_t)(first + k);
+		if (!atomic_compare_exchange_strong(&r->taken, &taken, now))
+			continue;
+		if (since)
+			*since = now;
+		if (!wcs)
 			memcpy(answer, &(struct polled){.count = k}, sizeof(struct polled));
-			return (long)n;
-		}
+		return (int)k;
 	}
+}
+
+bool ring_back(int open, uint32_t cq, unsigned n, uint64_t since)
+{
+	struct ring *r = &engine.rings[ring_place((uint32_t)open, cq)];
+	uint64_t before = (since >> 32) << 32 | (uint32_t)(since - n);
+	return atomic_load(&r->key) == ((uint64_t)(uint32_t)open << 32 | cq) && atomic_compare_exchange_strong(&r->taken, &since, before);
+}
+
+long ring_poll(int open, const void *buf, size_t n)
+{
+	const struct poll_cq *c = buf;
+	if (n != sizeof *c || c->command != POLL_CQ || c->out_words * 4 < (int)sizeof(struct polled))
+		return 0; /* the engine says what is wrong */
+	char *answer = (char *)(uintptr_t)c->response; /* aligned as the program likes */
+	return ring_take(open, c->cq, c->most, NULL, answer, NULL) > 0 ? (long)n : 0;
 }
 
 /* POST_SEND and POST_RECV of one request with one element. */
@@ -151,42 +169,65 @@ void ring_interrupted(void)
 	posting = NULL;
 }
 
-long ring_post(int open, const void *buf, size_t n)
+static struct post_ring *post_ring_of(int open, uint32_t qp, bool recv)
 {
-	const struct post *c = buf;
-	if (!engine.post_rings || n < sizeof *c + RECV_SIZE + SGE_SIZE)
-		return 0;
-	bool recv = c->command == POST_RECV;
-	if (!recv && c->command != POST_SEND)
-		return 0;
-	struct post_ring *r = &engine.post_rings[post_ring_place((uint32_t)open, c->qp, recv)];
-	if (atomic_load_explicit(&r->limit, memory_order_relaxed) == 0)
-		return 0;
-	size_t size = recv ? RECV_SIZE : POST_SIZE;
-	if (n != sizeof *c + size + SGE_SIZE || c->in_words * 4u != n || c->out_words < 1 || c->wrs != 1 || c->sges != 1 || c->wr_size != size)
-		return 0;
-	const uint32_t *wr = (const uint32_t *)(c->wr + 1); /* elements, and of a send operation and flags */
-	if (wr[0] != 1 || (!recv && ((wr[1] != WRITE && wr[1] != SEND && wr[1] != READ) || (wr[2] & INLINE))))
-		return 0;
+	if (!engine.post_rings)
+		return NULL;
+	struct post_ring *r = &engine.post_rings[post_ring_place((uint32_t)open, qp, recv)];
+	return atomic_load_explicit(&r->limit, memory_order_relaxed) == 0 ? NULL : r;
+}
+
+/* Puts one request in, and tells it to the program in answer, unless that is NULL. */
+static bool put(struct post_ring *r, int open, uint32_t qp, const void *wr, size_t size, const void *sge, char *answer)
+{
 	static const uint32_t posted = 0; /* the answer */
-	char *answer = (char *)(uintptr_t)c->response;
-	if (!writable(__builtin_frame_address(0), answer, sizeof posted))
-		return 0;
 	ring_interrupted(); /* by one that has left for good */
 	posting = r;
 	if (atomic_exchange(&r->busy, 1)) {
 		posting = NULL;
-		return 0;
+		return false;
 	}
 	uint32_t limit = atomic_load(&r->limit), at = atomic_load(&r->put); /* in this order: put is 0 before the ring is opened again */
-	bool in = at < limit && atomic_load(&r->key) == ((uint64_t)(uint32_t)open << 32 | c->qp);
+	bool in = at < limit && atomic_load(&r->key) == ((uint64_t)(uint32_t)open << 32 | qp);
 	if (in) {
-		memcpy(answer, &posted, sizeof posted);
-		memcpy(r->wrs[at], c->wr, size);
-		memcpy(r->sges[at], (const char *)c->wr + size, SGE_SIZE);
+		if (answer)
+			memcpy(answer, &posted, sizeof posted);
+		memcpy(r->wrs[at], wr, size);
+		memcpy(r->sges[at], sge, SGE_SIZE);
 		in = atomic_compare_exchange_strong(&r->put, &at, at + 1);
 	}
-	atomic_store(&r->busy, 0);
+	atomic_store_explicit(&r->busy, 0, memory_order_release);
 	posting = NULL;
-	return in ? (long)n : 0;
+	return in;
+}
+
+/* wr is a struct ib_uverbs_send_wr or ib_uverbs_recv_wr, behind its number. */
+static bool may_wait(const void *wr, bool recv)
+{
+	const uint32_t *w = (const uint32_t *)((const char *)wr + 8); /* elements, and of a send operation and flags */
+	return w[0] == 1 && (recv || ((w[1] == WRITE || w[1] == SEND || w[1] == READ) && !(w[2] & INLINE)));
+}
+
+long ring_post(int open, const void *buf, size_t n)
+{
+	const struct post *c = buf;
+	if (n < sizeof *c + RECV_SIZE + SGE_SIZE)
+		return 0;
+	bool recv = c->command == POST_RECV;
+	struct post_ring *r = recv || c->command == POST_SEND ? post_ring_of(open, c->qp, recv) : NULL;
+	if (!r)
+		return 0;
+	size_t size = recv ? RECV_SIZE : POST_SIZE;
+	if (n != sizeof *c + size + SGE_SIZE || c->in_words * 4u != n || c->out_words < 1 || c->wrs != 1 || c->sges != 1 || c->wr_size != size)
+		return 0;
+	char *answer = (char *)(uintptr_t)c->response;
+	if (!may_wait(c->wr, recv) || !writable(__builtin_frame_address(0), answer, sizeof(uint32_t)))
+		return 0;
+	return put(r, open, c->qp, c->wr, size, (const char *)c->wr + size, answer) ? (long)n : 0;
+}
+
+bool ring_send(int open, uint32_t qp, const void *wr, const void *sge)
+{
+	struct post_ring *r = post_ring_of(open, qp, false);
+	return r && may_wait(wr, false) && put(r, open, qp, wr, POST_SIZE, sge, NULL);
 }

@@ -18,6 +18,13 @@ int v_command(const struct v_context *context, const void *command, size_t n)
 	return r;
 }
 
+/* As write does, for what it knows to be a poll or a post. */
+int v_ring(const struct v_context *context)
+{
+	struct open *o = fd_open(context->cmd_fd);
+	return o && is_uverbs(o->kind) && !o->stale ? o->handle : -1;
+}
+
 /* Where a libibverbs of a wheel is: its name is like libibverbs-1a2b3c4d.so.1. */
 static int is_libibverbs(struct dl_phdr_info *i, size_t size, void *to)
 {

@@ -274,6 +274,8 @@ struct v_post { /* struct ib_uverbs_post_send, behind which the requests and the
 /* verbs.c */
 /* Writes the n octets of a command: 0, or an errno. */
 int v_command(const struct v_context *context, const void *command, size_t n);
+/* The engine's handle of the device, whose rings (ring.c) have what needs no command; -1: there is none any more, as commands say. */
+int v_ring(const struct v_context *context);
 /* The function of the libibverbs that who calls means: a process may have two, of different releases. Or NULL. */
 void *v_next(const char *name, const void *caller);
 EXPORT struct v_context *ibv_open_device(void *device);

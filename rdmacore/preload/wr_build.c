@@ -140,7 +140,8 @@ static void start(struct v_qp_ex *v)
 
 static void give_up(struct v_qp_ex *v) { pthread_mutex_unlock(&of(v)->building); }
 
-/* Posts what is built. A single request is on the stack, where it may wait in a ring (ring.c). */
+/* Posts what is built. A single request may wait in a ring (ring.c); its command is on the stack, as libibverbs has it, so that
+   write knows it by that. */
 static int post(struct qp_ex *x)
 {
 	uint32_t answer = 0;
@@ -154,6 +155,9 @@ static int post(struct qp_ex *x)
 		return ENOMEM;
 	void *command = x->post;
 	if (x->wrs == 1 && x->sges <= 1) {
+		int open = v_ring(x->v.base.context);
+		if (open >= 0 && x->sges && ring_send(open, x->v.base.handle, wqes(x), x->sge))
+			return 0;
 		command = &one;
 		one.wqe = *wqes(x);
 		one.sge = x->sges ? *x->sge : (struct v_sge){0};

@@ -45,6 +45,26 @@ static void queues(void)
 	MUST(ibv_resize_cq(plain, 300) == 0 && plain->cqe >= 300);
 	good(&b, 6, IBV_WC_RECV);
 
+	/* What was left is gone with a change to RESET, and not told by either kind of poll. */
+	for (uint64_t id = 10; id < 15; id++)
+		a_send(&a, &b, id);
+	for (uint64_t id = 10; id < 15; id++)
+		good(&a, id, IBV_WC_SEND);
+	while ((r = ibv_start_poll(b.cq, &poll)) == ENOENT)
+		;
+	MUST(r == 0 && b.cq->wr_id == 10);
+	while ((r = ibv_next_poll(b.cq)) == ENOENT)
+		;
+	MUST(r == 0 && b.cq->wr_id == 11);
+	ibv_end_poll(b.cq);
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	MUST(ibv_modify_qp(b.qp, &reset, IBV_QP_STATE) == 0);
+	MUST(ibv_start_poll(b.cq, &poll) == ENOENT && ibv_poll_cq(plain, 4, wc) == 0);
+	MUST(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE) == 0);
+	bring_to_init(a.qp);
+	bring_to_init(b.qp);
+	up(&a, &b);
+
 	/* What did not come to pass says so. */
 	receive(&b, 9, 0, 64);
 	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};

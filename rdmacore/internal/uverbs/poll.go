@@ -84,7 +84,7 @@ func (v *cq) ahead(c *call) {
 	if v.ring == nil {
 		return
 	}
-	left := min(ringWCs, verbsinternal.Entries(v.cq)) - v.ring.len()
+	left := min(ringWCs-ringSpare, verbsinternal.Entries(v.cq)) - v.ring.len()
 	if k := min(left, len(v.made)); k > 0 {
 		v.ring.add(v.made[:k])
 		v.made, left = append(v.made[:0], v.made[k:]...), left-k
@@ -95,7 +95,7 @@ func (v *cq) ahead(c *call) {
 		v.ring.add(c.wcs[:k])
 		left -= k
 	}
-	v.ring.more.Store(either(left == 0, uint32(1), 0))
+	v.ring.more.Store(either(left <= 0, uint32(1), 0))
 }
 
 // taken makes c.wcs of the n completions in c.done, which come from the core's queue: k of them are for the program.

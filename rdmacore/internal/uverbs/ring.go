@@ -12,7 +12,10 @@ import (
 // their queue, and it takes them for a poll without a Write. rdmacore/clib/ring.h has the same in C.
 type Rings [256]ring
 
-const ringWCs = 256
+const (
+	ringWCs   = 256
+	ringSpare = 16 // stay free: who has taken so many may give them back
+)
 
 // ring has completions of one queue. A poll may find those in the ring and no others though there are others since: a program
 // that waits for an event then has to be told of those. So arming a queue puts in all that there is. Who puts some in holds

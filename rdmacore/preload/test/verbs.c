@@ -111,8 +111,38 @@ static void test_cq(void)
 	CHECK((uint32_t)r->taken == 1); /* those that are not asked for stay */
 	CHECK(cq->next_poll(cq) == 0 && cq->wr_id == 2 && cq->status == 2);
 	cq->end_poll(cq);
-	CHECK(count(POLLS) == polls + 1 && cq->start_poll(cq, &poll) == 0 && cq->wr_id == 3 && cq->next_poll(cq) == ENOENT);
+	CHECK((uint32_t)r->taken == 2 && r->taken >> 32 == 0); /* also what was taken with those */
+	CHECK(cq->start_poll(cq, &poll) == 0 && cq->wr_id == 3 && cq->next_poll(cq) == ENOENT && count(POLLS) == polls + 1);
+	CHECK(cq->next_poll(cq) == ENOENT && count(POLLS) == polls + 2); /* who goes on has the engine look */
 	cq->end_poll(cq);
+	/* All that there are, in order, however many are taken together. */
+	for (uint64_t id = 4; id <= 3 + 2 * RING_SPARE; id++)
+		put(r, id);
+	CHECK(cq->start_poll(cq, &poll) == 0 && cq->wr_id == 4);
+	for (uint64_t id = 5; id <= 3 + 2 * RING_SPARE; id++)
+		CHECK(cq->next_poll(cq) == 0 && cq->wr_id == id && cq->status == (int)(id % 5) && cq->read_byte_len(cq) == 4);
+	CHECK(cq->next_poll(cq) == ENOENT && (uint32_t)r->taken == 3 + 2 * RING_SPARE);
+	cq->end_poll(cq);
+	/* A poll in between takes what comes behind them: then they are kept, and come first. So they are when the ring is another's. */
+	for (int times = 0; times < 2; times++) {
+		uint64_t first = r->put + 1;
+		for (uint64_t id = first; id < first + 4; id++)
+			put(r, id);
+		CHECK(cq->start_poll(cq, &poll) == 0 && cq->next_poll(cq) == 0 && cq->wr_id == first + 1);
+		if (times == 0) {
+			put(r, 99);
+			r->taken++;
+		} else {
+			r->key = 1;
+		}
+		uint64_t since = r->taken;
+		cq->end_poll(cq);
+		CHECK(r->taken == since && cq->start_poll(cq, &poll) == 0 && cq->wr_id == first + 2);
+		cq->end_poll(cq); /* and again */
+		CHECK(r->taken == since && cq->start_poll(cq, &poll) == 0 && cq->wr_id == first + 3);
+		CHECK(cq->next_poll(cq) == ENOENT);
+		cq->end_poll(cq);
+	}
 	r->key = 0;
 	free(cq); /* as the provider does */
 }
@@ -154,7 +184,7 @@ static void test_cq_threads(void)
 	for (int i = 0; i < 2; i++)
 		CHECK(pthread_create(&t[i], NULL, taker, NULL) == 0);
 	for (uint64_t id = 0; id < ALL; id++) {
-		while (r->put - (uint32_t)r->taken == RING_WCS)
+		while (r->put - (uint32_t)r->taken >= RING_WCS - RING_SPARE)
 			;
 		put(r, id);
 	}
