@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,7 +87,11 @@ func (q *QP) postRecvFaulty(reqs []Recv) (n int, err error) {
 
 // planned refuses a verb by the plan, whose err is.
 func planned(code ImmediateError, err error) error {
-	return &Reason{Err: fmt.Errorf("%w: %w", code, err), Remedy: "take that line out of the plan"}
+	remedy := "take that line out of the plan"
+	if errors.Is(err, instrument.ErrUnplugged) {
+		remedy = "plug it in: Injector.Plug, or rnic nic quiet"
+	}
+	return &Reason{Err: fmt.Errorf("%w: %w", code, err), Remedy: remedy}
 }
 
 // faultyCompletions is what the plan makes of completions; nil without one.

@@ -86,12 +86,17 @@ const (
 // that is not of the variant of RFC 9562, a mode that does not exist, a limit out
 // of its range), ErrBlockListNotSupported (without FeatureBlockMode),
 // ErrRNICInUse (the ID is open in this process), ErrInsufficientResources (1,024
-// RNICs are).
+// RNICs are; or Config.Faults has it so).
 func Open(c Config) (_ *RNIC, err error) {
 	defer asRefused(&err, "Open RNIC", "verbs draft 9.2.1.1", Reason{})
 	l := c.Limits.withDefaults(c.Without)
 	if err := c.check(l); err != nil {
 		return nil, err
+	}
+	if c.Faults != nil {
+		if err := instrument.InjectorOf(c.Faults).Open(); err != nil {
+			return nil, planned(ErrInsufficientResources, err)
+		}
 	}
 	id, err := instances.take(c.ID)
 	if err != nil {

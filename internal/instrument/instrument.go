@@ -3,6 +3,7 @@
 package instrument
 
 import (
+	"errors"
 	"time"
 
 	"github.com/softrnic/softrnic/mpa"
@@ -19,6 +20,8 @@ type Streams interface {
 // Injector decides what goes wrong in an RNIC.
 type Injector interface {
 	Streams
+	// Open is called before the RNIC is opened. It may refuse, because of ErrUnplugged or by the plan.
+	Open() error
 	// Attach is called once, by Open: invalidate makes an STag Invalid, and reports whether there was one; publish takes each
 	// fault that strikes, and its kind.
 	Attach(invalidate func(wr.STag) bool, publish func(kind, strike string))
@@ -33,6 +36,9 @@ type Injector interface {
 	// and whether the CQ has no room.
 	Complete(qp wr.QPID, op wr.Op) (delay time.Duration, full bool)
 }
+
+// ErrUnplugged is why there is no RNIC to open.
+var ErrUnplugged = errors.New("the RNIC is unplugged")
 
 // FaultInjector is what verbs.Config.Faults takes: a *fault.Injector, which embeds a InjectorCarrier.
 type FaultInjector interface{ carriesInjector() }

@@ -6,7 +6,7 @@ package main
 const (
 	readsGoOn = "Reads go on"
 	refuses   = "`rnic nic` refuses: "
-	forC      = " is for C programs alone (rnic run): the RNIC of a Go program has neither GIDs nor a plug\n" + readsGoOn
+	forC      = " is for C programs alone (rnic run): the RNIC of a Go program has no GIDs\n" + readsGoOn
 	noHandle  = "invalid RNIC handle: it has failed: close it, and open another one"
 )
 
@@ -57,14 +57,16 @@ func conditions() []condition {
 			"unplug", "`unplug`, then `quiet`",
 			"DEVICE_FATAL\nibv_post_send 1: Input/output error\nibv_alloc_pd: Input/output error\nibv_open_device: No such file or directory\n" +
 				"after `quiet` ibv_alloc_pd: Input/output error\nafter `quiet` ibv_open_device: succeeds\nafter `quiet` its ibv_alloc_pd: succeeds",
-			refuses + "unplug" + forC,
+			"the event RNIC Catastrophic Failure\nthe stream ends: RNIC catastrophic failure\nPostSend: " + noHandle + "\nAllocatePD: " + noHandle +
+				"\nOpen: insufficient resources to complete request: the RNIC is unplugged: plug it in: Injector.Plug, or rnic nic quiet\nafter `quiet` AllocatePD: " + noHandle +
+				"\nafter `quiet` Open: succeeds",
 			aborted,
 		},
 		{
 			"plan.verb", "`plan`: `verb reg_mr 1: errno ENOMEM`, `completion 3: status RETRY_EXC_ERR`",
 			"ibv_reg_mr: Cannot allocate memory\nWrite 3: transport retry counter exceeded\nthe queue pair is in ERR",
 			refuses + "fault plan: line 1: verb reg_mr 1: errno ENOMEM: that is of C programs alone, by the names of libibverbs (rnic run): " +
-				"a Go program says registration, post or completion, and has no names of devices\n" + readsGoOn,
+				"a Go program says open, registration, post or completion, and has no names of devices\n" + readsGoOn,
 			timedOut,
 		},
 		{

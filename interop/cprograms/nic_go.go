@@ -23,6 +23,7 @@ import (
 // goProgram is a program in Go that reads from a peer, one Read after the other. It is in this process, as its peer is, whose RNIC nobody breaks.
 type goProgram struct {
 	rnic      string // the command
+	in        *fault.Injector
 	nic, peer *verbs.RNIC
 	qp        *verbs.QP
 	conn      *cm.Conn
@@ -45,6 +46,7 @@ func (o options) goSees(ctx context.Context, dir, condition string) (saw string,
 	if err != nil {
 		return "", err
 	}
+	g.in = in
 	if g.nic, err = verbs.Open(verbs.Config{Faults: in}); err != nil {
 		return "", err
 	}
@@ -67,7 +69,7 @@ func (o options) goSees(ctx context.Context, dir, condition string) (saw string,
 	if _, err := g.read(ctx); err != nil {
 		return "", err
 	}
-	err = g.in(ctx, condition, dir)
+	err = g.meets(ctx, condition, dir)
 	return strings.Join(g.saw, "\n"), err
 }
 
@@ -157,8 +159,8 @@ func (g *goProgram) goesOn(ctx context.Context) error {
 	return nil
 }
 
-// in sees a condition.
-func (g *goProgram) in(ctx context.Context, condition, dir string) error {
+// meets sees a condition.
+func (g *goProgram) meets(ctx context.Context, condition, dir string) error {
 	switch condition {
 	case "down":
 		return g.down(ctx, patient, "a Read waits")
@@ -167,7 +169,9 @@ func (g *goProgram) in(ctx context.Context, condition, dir string) error {
 	case "degrade":
 		return g.degraded(ctx)
 	case "fatal":
-		return g.fatal(ctx)
+		return g.fails(ctx, condition)
+	case "unplug":
+		return g.unplugged(ctx)
 	case "plan.verb", "plan.post":
 		return g.planned(ctx, filepath.Join(dir, condition))
 	case "quiet":
@@ -221,8 +225,9 @@ func (g *goProgram) degraded(ctx context.Context) error {
 	return nil
 }
 
-func (g *goProgram) fatal(ctx context.Context) error {
-	if err := g.tell(ctx, "fatal"); err != nil {
+// fails sees an RNIC that is no more.
+func (g *goProgram) fails(ctx context.Context, condition string) error {
+	if err := g.tell(ctx, condition); err != nil {
 		return err
 	}
 	select {
@@ -237,10 +242,35 @@ func (g *goProgram) fatal(ctx context.Context) error {
 	if err := g.post(); err != nil {
 		g.see("PostSend: %s", refusal(err))
 	}
-	if _, err := g.nic.AllocatePD(); err != nil {
-		g.see("AllocatePD: %s", refusal(err))
-	}
+	g.allocates("")
 	return nil
+}
+
+func (g *goProgram) allocates(when string) {
+	if _, err := g.nic.AllocatePD(); err != nil {
+		g.see("%sAllocatePD: %s", when, refusal(err))
+	}
+}
+
+// unplugged sees that, and that it is plugged in again.
+func (g *goProgram) unplugged(ctx context.Context) error {
+	if err := g.fails(ctx, "unplug"); err != nil {
+		return err
+	}
+	open := func(when string) error {
+		nic, err := verbs.Open(verbs.Config{Faults: g.in})
+		if err != nil {
+			g.see("%sOpen: %s", when, refusal(err))
+			return nil
+		}
+		g.see("%sOpen: succeeds", when)
+		return nic.Close()
+	}
+	if err := cmp.Or(open(""), g.tell(ctx, "quiet")); err != nil {
+		return err
+	}
+	g.allocates("after `quiet` ")
+	return open("after `quiet` ")
 }
 
 // over sees how the stream ends.

@@ -12,8 +12,8 @@ import (
 )
 
 // Control lets other processes of this user break an RNIC, with `rnic nic`, where stats.OfferControl takes it. They know the RNIC by
-// name. in, unless nil, is what the RNIC was opened with (verbs.Config.Faults): it takes plans. What a Go program's RNIC has not,
-// a GID to move and a plug, is refused.
+// name. in, unless nil, is what the RNIC was opened with (verbs.Config.Faults): it takes plans, and what it is asked about can be
+// unplugged. move-gid is refused: a Go program's RNIC has no GID.
 func Control(name string, nic *verbs.RNIC, in *Injector) stats.Controller {
 	return &controller{name: name, nic: nic, in: in}
 }
@@ -37,6 +37,8 @@ func (c *controller) Port(nic *verbs.RNIC) *stats.Port {
 	l := LinkOf(c.nic)
 	p := &stats.Port{Device: c.name, State: "ACTIVE", Degraded: l.Degradation()}
 	switch {
+	case c.in != nil && c.in.Unplugged():
+		p.State = "UNPLUGGED"
 	case c.failed:
 		p.State = "FAILED"
 	case l.Down:
@@ -74,20 +76,30 @@ func (c *controller) Control(cmd stats.Command) (string, error) {
 			Provoke(c.nic)
 		}
 		return "failed", nil
+	case "unplug":
+		if c.in == nil {
+			return "", errWithout
+		}
+		c.failed = true
+		c.in.Unplug(c.nic)
+		return "unplugged", nil
 	case "plan":
 		return c.plan(cmd.Text)
 	case "quiet":
 		return c.quiet()
 	}
 	if slices.Contains(stats.Commands, cmd.Do) {
-		return "", fmt.Errorf("%s is for C programs alone (rnic run): the RNIC of a Go program has neither GIDs nor a plug", cmd.Do)
+		return "", fmt.Errorf("%s is for C programs alone (rnic run): the RNIC of a Go program has no GIDs", cmd.Do)
 	}
 	return "", fmt.Errorf("%q is no command", cmd.Do)
 }
 
+var errWithout = errors.New("this program has opened its RNIC without a fault plan, so it takes none now, and nothing keeps it from opening " +
+	"another (--faults, verbs.Config.Faults)")
+
 func (c *controller) plan(text string) (string, error) {
 	if c.in == nil {
-		return "", errors.New("this program has opened its RNIC without a fault plan, so it takes none now (--faults, verbs.Config.Faults)")
+		return "", errWithout
 	}
 	p, err := Parse(text)
 	if err == nil {
@@ -103,6 +115,7 @@ func (c *controller) plan(text string) (string, error) {
 func (c *controller) quiet() (string, error) {
 	var err error
 	if c.in != nil {
+		c.in.Plug()
 		err = c.in.SetPlan(&Plan{})
 	}
 	if err = errors.Join(err, SetLink(c.nic, Link{})); err != nil {
@@ -110,7 +123,7 @@ func (c *controller) quiet() (string, error) {
 	}
 	verbsinternal.TellFault(c.nic, "quiet", c.name+": all is as it was")
 	if c.failed {
-		return "quiet, but it has failed for good: start the program anew", nil
+		return "quiet, but it has failed for good: open another, or start the program anew", nil
 	}
 	return "quiet", nil
 }

@@ -20,6 +20,7 @@ type Injector struct {
 	now     atomic.Pointer[carried]
 	// completes says that some plan of it has had rules of completions.
 	completes atomic.Bool
+	unplugged atomic.Bool
 
 	mu      sync.Mutex
 	streams uint64 // begun; guarded by mu, as below

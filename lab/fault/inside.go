@@ -3,12 +3,32 @@ package fault
 import (
 	"time"
 
+	"github.com/softrnic/softrnic/internal/instrument"
 	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/wr"
 )
 
 // inside is an Injector as package verbs has it, which is a instrument.Injector: what strikes inside an RNIC.
 type inside struct{ *Injector }
+
+// Open may refuse to open the RNIC. A C program's device is asked by Opens instead, each time that the program opens it.
+func (in inside) Open() error {
+	if in.ofC {
+		return nil
+	}
+	return in.opens()
+}
+
+func (in *Injector) opens() error {
+	if in.Unplugged() {
+		return instrument.ErrUnplugged
+	}
+	for _, k := range in.strikes(Open, place{}, subject{}) {
+		in.report(k)
+		return &Error{k}
+	}
+	return nil
+}
 
 func (in inside) Attach(invalidate func(wr.STag) bool, publish func(kind, strike string)) {
 	in.mu.Lock()

@@ -88,7 +88,7 @@ type When uint8
 
 // What rules count: segments, messages (by their first segment) and octets of the FPDU stream (of a stream that is no iWARP,
 // from its first octet), in one direction of a connection; time from its beginning; connections; posts and completions of a queue
-// pair; registrations of an RNIC.
+// pair; registrations of an RNIC; its openings.
 const (
 	Segment When = iota + 1
 	Message
@@ -118,7 +118,7 @@ type What uint8
 // Message ahead. InvalidateSTag makes the STag Invalid that the segment or post names and this RNIC has. Refuse refuses a connection,
 // IRD takes inbound RDMA Reads away that were agreed on. Fail fails a post or registration for lack of resources. Delay of a
 // completion keeps it back, and those behind it; Full has the CQ refuse it, as a full one does. Errno fails a verb of a C
-// program, Status has a completion tell it of another end, behind which its queue pair is in error, and NoDevice has an open find none.
+// program, and Status has a completion tell it of another end, behind which its queue pair is in error. NoDevice has an open find no RNIC.
 const (
 	Cut What = iota + 1
 	Reset

@@ -30,3 +30,18 @@ func Provoke[T *verbs.RNIC | *verbs.QP | *verbs.CQ | *verbs.SRQ](object T) {
 		verbsinternal.FailSRQ(o)
 	}
 }
+
+// Unplug takes the RNIC away, of which this is the verbs.Config.Faults: it fails, as Provoke has it, and verbs.Open with this Injector
+// fails with verbs.ErrInsufficientResources until Plug. It returns at once.
+func (in *Injector) Unplug(nic *verbs.RNIC) {
+	if !in.unplugged.Swap(true) {
+		verbsinternal.TellFault(nic, "unplug", "the RNIC was unplugged")
+		Provoke(nic)
+	}
+}
+
+// Plug has an RNIC that was unplugged be there again, to be opened. The one that was open stays failed.
+func (in *Injector) Plug() { in.unplugged.Store(false) }
+
+// Unplugged reports whether the RNIC is unplugged.
+func (in *Injector) Unplugged() bool { return in.unplugged.Load() }

@@ -48,7 +48,7 @@ var nameOfDevice = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 func plainName(s string) bool { return nameOfDevice.MatchString(s) }
 
 // ofC reports whether only a C program's device can carry the rule out.
-func (r *Rule) ofC() bool { return r.When >= Verb || r.What == Status || r.Device != "" }
+func (r *Rule) ofC() bool { return r.When == Verb || r.What == Status || r.Device != "" }
 
 // NeedsC finds a rule that only `rnic run` can carry out, for C programs.
 func (p *Plan) NeedsC() error {
@@ -57,7 +57,7 @@ func (p *Plan) NeedsC() error {
 			continue
 		}
 		return fmt.Errorf("line %d: %v: that is of C programs alone, by the names of libibverbs (rnic run): a Go program says "+
-			"registration, post or completion, and has no names of devices", r.Line, r)
+			"open, registration, post or completion, and has no names of devices", r.Line, r)
 	}
 	return nil
 }
@@ -100,14 +100,7 @@ func (in *Injector) Verb(name string) (errno int, late time.Duration) {
 }
 
 // Opens reports whether an open by the C program finds the device.
-func (in *Injector) Opens() bool {
-	found := true
-	for _, k := range in.strikes(Open, place{}, subject{}) {
-		in.report(k)
-		found = false
-	}
-	return found
-}
+func (in *Injector) Opens() bool { return in.opens() == nil }
 
 // Completed says whether a completion that the C program is about to see, of its queue pair, ends otherwise: with which number of enum
 // ibv_wc_status.

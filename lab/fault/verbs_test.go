@@ -63,15 +63,16 @@ func TestCompleted(t *testing.T) {
 func TestOpens(t *testing.T) {
 	in, err := ForC(MustParse("open 2: no device"), nil)
 	require.NoError(t, err)
+	require.NoError(t, inside{in}.Open()) // of the device's RNIC, which the program does not see
 	assert.Equal(t, []bool{true, false, true}, []bool{in.Opens(), in.Opens(), in.Opens()})
 }
 
 // TestOfC: what only a C program's device can carry out is refused elsewhere, with what to say instead.
 func TestOfC(t *testing.T) {
-	for _, text := range []string{"verb reg_mr: errno EIO", "open: no device", "completion 1: status FATAL_ERR", "post 1 device a: fail"} {
+	for _, text := range []string{"verb reg_mr: errno EIO", "open device a: no device", "completion 1: status FATAL_ERR", "post 1 device a: fail"} {
 		_, err := New(MustParse(text), nil)
 		require.ErrorContains(t, err, "fault plan: line 1: "+text+": that is of C programs alone", text)
-		require.ErrorContains(t, err, "a Go program says registration, post or completion")
+		require.ErrorContains(t, err, "a Go program says open, registration, post or completion")
 		require.ErrorContains(t, MustParse(text).NeedsRNIC(), "that is of a C program's device (rnic run)", text)
 	}
 }
@@ -94,7 +95,7 @@ func TestSetPlan(t *testing.T) {
 	require.NoError(t, in.SetPlan(MustParse("registration 1: fail")))
 	require.Error(t, inside{in}.Register())
 	require.NoError(t, inside{in}.Register())
-	require.ErrorContains(t, in.SetPlan(MustParse("open: no device")), "of C programs alone")
+	require.ErrorContains(t, in.SetPlan(MustParse("open device a: no device")), "of C programs alone")
 }
 
 // TestErrnos: each name has a number of its own.

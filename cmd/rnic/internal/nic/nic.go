@@ -31,7 +31,7 @@ when they have waited as long as their attributes say. What queries and /sys say
 		simple("move-gid", "Move the GID of a NIC", `move-gid moves the GIDs one place further in the port's table, or back: GID_CHANGE.`, "softrnic0"),
 		simple("fatal", "Have a NIC fail for good", `fatal has the device fail as by an internal error: DEVICE_FATAL, and verbs end with EIO.`, "4711"),
 		simple("unplug", "Take a NIC away", `unplug takes the device away: DEVICE_FATAL, and each command of those that have it open is EIO. Nobody can
-open it, until rnic nic quiet.`, "4711/softrnic0"),
+open it, until rnic nic quiet. A Go program's RNIC fails, and it can open none in its place.`, "4711/softrnic0"),
 		planCommand(),
 		quietCommand(),
 	)

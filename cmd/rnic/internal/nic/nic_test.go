@@ -75,8 +75,16 @@ func TestCommands(t *testing.T) {
 	require.NoError(t, err)
 	out, _ = command(t, "ls")
 	assert.Contains(t, out, "FAILED")
+	out, err = command(t, "unplug", "mlx5_0")
+	require.NoError(t, err)
+	assert.Contains(t, out, "mlx5_0: unplugged\n")
+	out, _ = command(t, "ls")
+	assert.Contains(t, out, "UNPLUGGED")
+	out, err = command(t, "quiet", "mlx5_0")
+	require.NoError(t, err)
+	assert.Contains(t, out, "mlx5_0: quiet, but it has failed for good: open another, or start the program anew\n")
 	f := nic.Stats().Faults
-	assert.Equal(t, map[string]uint64{"port down": 1, "port up": 2, "degrade": 1, "quiet": 1, "plan": 2, "fatal": 1}, f)
+	assert.Equal(t, map[string]uint64{"port down": 1, "port up": 2, "degrade": 1, "quiet": 2, "plan": 2, "fatal": 1, "unplug": 1}, f)
 }
 
 // TestRefuses: what is not there, what a NIC cannot do, and what no command line is.
@@ -94,7 +102,6 @@ func TestRefuses(t *testing.T) {
 		"degrade mlx5_0":     "argument WHAT is missing",
 		"degrade mlx5_0 x":   "WHAT: x: a port is degraded to a rate such as 10g",
 		"move-gid mlx5_0":    "move-gid is for C programs alone",
-		"unplug mlx5_0":      "unplug is for C programs alone",
 		"plan":               "plan takes a NIC, or none, and a file",
 		"plan mlx5_0 " + bad: "line 1: behind the colon of registration stands one of fail",
 		"plan /none":         "no such file",
