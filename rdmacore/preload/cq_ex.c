@@ -59,7 +59,7 @@ static int take(struct cq_ex *c, uint32_t most)
 	return 0;
 }
 
-/* Gives back what the program has left. If another thread has polled meanwhile the next start_poll has it. */
+/* Gives back what the program has left. If more was taken meanwhile, by another thread or the engine, the next start_poll has it. */
 static void leave(struct cq_ex *c)
 {
 	unsigned left = c->n - c->at - 1;
