@@ -91,11 +91,11 @@ func (s *session) fold() {
 	} else {
 		q.Accepts++
 	}
-	if s.resets {
-		q.OutResets++
-	}
-	if s.outcome.Reset() {
+	switch {
+	case s.outcome.Reset():
 		q.InResets++
+	case s.resets: // and not only what is left of a stream that the peer has reset
+		q.OutResets++
 	}
 	if s.outcome.cause == faultCRC {
 		q.CRCErrors++
