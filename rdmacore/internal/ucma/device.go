@@ -42,11 +42,14 @@ type limits struct {
 	Setup, SetupMax time.Duration
 	// Close bounds how long a graceful close waits for the Send Queue.
 	Close time.Duration
+	// Farewell is for how long, since it came, an event that an id is disconnected keeps the id from being destroyed.
+	Farewell time.Duration
 }
 
 var defaults = limits{
 	Connect: 30 * time.Second, Refused: 500 * time.Millisecond, Again: 20 * time.Millisecond, Close: 2 * time.Second,
 	Setup: 100 * time.Millisecond, SetupMax: 4 * time.Second,
+	Farewell: 10 * time.Millisecond,
 }
 
 // maxDepth is the most RDMA Reads a side says that it can have outstanding.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,6 +19,8 @@ type event struct {
 	id    *id // whose events_reported counts it
 	child *id // of CONNECT_REQUEST
 	resp  uabi.EventResp
+	at    time.Time     // when it came
+	gone  chan struct{} // closed when it leaves the queue
 }
 
 // push queues an event of an id, unless the program is not to hear of it; d.mu is held. A status is
@@ -26,7 +29,7 @@ func (i *id) push(kind uint32, status syscall.Errno, fill func(*event)) {
 	if i.silent || i.state == destroying {
 		return
 	}
-	e := &event{id: i}
+	e := &event{id: i, at: time.Now()}
 	e.resp.UID, e.resp.ID, e.resp.Event, e.resp.Status = i.uid, i.num, kind, uint32(-int32(status))
 	if fill != nil {
 		fill(e)
@@ -39,6 +42,7 @@ func (f *File) put(e *event) {
 	if f.closed {
 		return
 	}
+	e.gone = make(chan struct{})
 	f.queue = append(f.queue, e)
 	f.give()
 }
@@ -67,12 +71,39 @@ func (f *File) drop(i *id) (dropped []*event) {
 	f.queue = slices.DeleteFunc(f.queue, func(e *event) bool {
 		if e.id == i {
 			dropped = append(dropped, e)
+			close(e.gone)
 			f.take()
 		}
 		return e.id == i
 	})
 	f.settle()
 	return dropped
+}
+
+// parting waits until the program has been told that an id is disconnected, if it is about to be. The flush of the queue pair comes at the
+// same time, and a program whose one thread destroys the id because of that has another that poll has sent to read the event
+// (rping of rdma-core 58 and later). On Linux, too, that one waits for ever if the id is destroyed in between, but an adapter's
+// event comes later, when the peer has answered.
+func (f *File) parting(num uint32) {
+	d := f.dev
+	d.mu.Lock()
+	var gone <-chan struct{}
+	var rest time.Duration
+	for _, e := range f.queue {
+		if e.id.num == num && e.resp.Event == uabi.CMEventDisconnected {
+			gone, rest = e.gone, d.limits.Farewell-time.Since(e.at)
+		}
+	}
+	d.mu.Unlock()
+	if rest <= 0 {
+		return
+	}
+	over := time.NewTimer(rest)
+	defer over.Stop()
+	select {
+	case <-gone:
+	case <-over.C:
+	}
 }
 
 // giveBack gives back the token that the caller of a GET_EVENT had read, which failed.
@@ -98,6 +129,7 @@ func getEvent(c *call, q *uabi.GetEvent) error {
 	}
 	f.queue[0] = nil
 	f.queue = f.queue[1:]
+	close(e.gone)
 	f.settle()
 	e.id.reported++
 	if e.child != nil {

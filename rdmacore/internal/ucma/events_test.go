@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -187,4 +188,37 @@ func TestMigrate(t *testing.T) {
 	assert.EqualValues(t, 3, e.UID)
 	must(next, uabi.CMReject, &uabi.Reject{ID: e.ID}, 0)
 	next.expect(uabi.CMEventRejected)
+}
+
+// TestDestroyLeavesDisconnected: a thread that poll has told of DISCONNECTED reads it though another destroys the id. That one waits
+// no longer than has been set, and not at all for an event that has been there for longer, or of another kind.
+func TestDestroyLeavesDisconnected(t *testing.T) {
+	d := newDevice(t)
+	d.ucm.Farewell(time.Hour)
+	client, server := d.program(), d.program()
+	c, s, _, _ := pair(client, server)
+	must(client, uabi.CMDisconnect, &uabi.Disconnect{ID: c}, 0)
+	require.Eventually(t, func() bool { return client.tokens() == 1 }, time.Minute, time.Millisecond)
+	destroyed := make(chan uint32)
+	other := client.thread()
+	go func() { destroyed <- other.destroy(c) }()
+	select {
+	case <-destroyed:
+		require.Fail(t, "destroyed before the program was told")
+	case <-time.After(50 * time.Millisecond):
+	}
+	assert.Equal(t, c, client.expect(uabi.CMEventDisconnected).ID)
+	assert.EqualValues(t, 4, <-destroyed)
+
+	server.expect(uabi.CMEventDisconnected)
+	server.destroy(s)
+	unread := client.create(9)
+	client.resolved(unread)
+	assert.Zero(t, client.destroy(unread))
+	c, _, _, _ = pair(client, server)
+	d.ucm.Farewell(time.Nanosecond)
+	must(client, uabi.CMDisconnect, &uabi.Disconnect{ID: c}, 0)
+	require.Eventually(t, func() bool { return client.tokens() == 1 }, time.Minute, time.Millisecond)
+	client.destroy(c)
+	assert.Zero(t, client.tokens())
 }

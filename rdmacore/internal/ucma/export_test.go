@@ -16,6 +16,9 @@ func (d *Device) Shorten(refused, connect time.Duration) {
 // Patient sets how long a close may take.
 func (d *Device) Patient(t time.Duration) { d.limits.Close = t }
 
+// Farewell sets for how long an event that an id is disconnected keeps the id.
+func (d *Device) Farewell(t time.Duration) { d.limits.Farewell = t }
+
 // Here is where an id for datagrams looks for an address.
 func (d *Device) Here(a netip.AddrPort) netip.AddrPort { return d.here(a) }
 

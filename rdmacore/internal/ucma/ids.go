@@ -140,6 +140,7 @@ func destroyID(c *call, q *uabi.DestroyID) error {
 	if c.room < 4 {
 		return refuse(syscall.ENOSPC, "%d octets are too short for the response", c.room)
 	}
+	c.file.parting(q.ID)
 	var left []*id
 	r := uabi.DestroyIDResp{}
 	err := c.with(q.ID, func(i *id) error {
