@@ -42,5 +42,6 @@ func init() {
 		h, ok := q.(*QP).q.Heard(ask)
 		return verbsinternal.Heard(h), ok
 	}
+	verbsinternal.Yield = func(c verbsinternal.CQ) { c.(*CQ).q.Yield() }
 	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }
 }

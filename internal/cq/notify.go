@@ -15,7 +15,7 @@ func (q *Queue) Request(t wr.NotifyType) error {
 	if _, err := q.arm(t, true); err != nil {
 		return err
 	}
-	q.yield()
+	q.Yield()
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (q *Queue) WaitEvent(ctx context.Context) error {
 			return err
 		}
 	}
-	q.yield()
+	q.Yield()
 	select {
 	case <-q.events:
 		return nil
@@ -145,7 +145,7 @@ func (q *Queue) sleep(ctx context.Context, dst []wr.Completion) (int, error) {
 	q.waiters++
 	q.mu.Unlock()
 	defer q.leave()
-	q.yield()
+	q.Yield()
 	for {
 		// pop, not Poll: the queue pairs progress by themselves now.
 		if n, _ := q.pop(dst); n > 0 {

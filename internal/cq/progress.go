@@ -121,7 +121,8 @@ func (q *Queue) Watch(fds []int) (more []int, got bool) {
 	return fds, got
 }
 
-func (q *Queue) yield() {
+// Yield says that the program does not poll from here on.
+func (q *Queue) Yield() {
 	q.driveMu.Lock()
 	defer q.driveMu.Unlock()
 	for i := range q.drivers {

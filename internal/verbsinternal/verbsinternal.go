@@ -165,4 +165,6 @@ var (
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.
 	Drive func(c CQ) bool
+	// Yield says that the program does not poll c from here on: what arrives is received all the same.
+	Yield func(c CQ)
 )

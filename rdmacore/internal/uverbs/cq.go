@@ -24,6 +24,7 @@ type cq struct {
 	comp       source // ch is nil without a channel
 	async      source
 	fruitless  atomic.Uint32 // polls
+	qps        atomic.Int32  // whose requests complete here
 	idling     idling
 	openQueues        // whose requests complete here
 	armed      uint64 // the program's waits at comp.ch when it armed this queue; guarded by comp.ch.mu

@@ -47,6 +47,21 @@ func (i *idlers) change(f func([]*cq) []*cq) {
 	i.list.Store(&list)
 }
 
+// found is told of a poll of c that found a completion of q's. A program for which nothing else can complete goes on to look at its
+// memory, as perftest's ib_write_lat does: what the peer writes there has to be received, by the RNIC's own goroutine again, which
+// polls may have made step aside.
+func (*idlers) found(c *cq, q *QP) {
+	if c.qps.Load() == 1 && q != nil && q.idle() {
+		verbsinternal.Yield(c.cq)
+	}
+}
+
+// idle reports whether nothing is posted.
+func (q *QP) idle() bool {
+	send, recv := verbsinternal.Room(q.qp)
+	return q.srq == nil && recv == q.recvDepth && send == q.sendDepth
+}
+
 // fruitless is told of a poll of c that found nothing.
 func (i *idlers) fruitless(c *cq) {
 	if c.fruitless.Add(1)%idleEvery != 0 {

@@ -5,8 +5,11 @@ package uverbs
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/softrnic/softrnic/internal/verbsinternal"
+	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -33,4 +36,40 @@ func TestPolledInVain(t *testing.T) {
 	require.Equal(t, verbs.OpRecv, done[0].Op)
 	h.b.dev.idlers.remove(other)
 	require.NotContains(t, *h.b.dev.idlers.list.Load(), other)
+}
+
+// TestNothingLeftToPollFor: a program whose last request has completed polls no more, for all that is known; one that has receives,
+// or another queue pair there, may.
+func TestNothingLeftToPollFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		begin func(a *side)
+		want  bool
+	}{
+		"nothing":            {func(*side) {}, true},
+		"a receive":          {func(a *side) { _, _ = a.recv(9, a.sge(0, 64)) }, false},
+		"another queue pair": {func(a *side) { a.program.qp(a.pd, a.cq, a.program.cq(4, -1)) }, false},
+		"one that is gone": {func(a *side) {
+			q := a.program.qp(a.pd, a.program.cq(4, -1), a.cq)
+			must[uabi.DestroyQPResp](a.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: q.QPHandle})
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, Config{RoCE: true}, allRights)
+			yield, yields := verbsinternal.Yield, 0
+			defer func() { verbsinternal.Yield = yield }()
+			queue, err := use(&a.file.cqs, a.cq, "completion queue")
+			require.NoError(t, err)
+			verbsinternal.Yield = func(v verbsinternal.CQ) {
+				assert.Equal(t, queue.cq, v)
+				yields++
+				yield(v)
+			}
+			c.begin(a)
+			for i := range 3 {
+				a.posted(rdma(signaled(uabi.WRRDMAWrite, i), b, 0), a.sge(0, 8))
+			}
+			a.wait(3)
+			assert.Equal(t, c.want, yields > 0)
+		})
+	}
 }

@@ -174,11 +174,20 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	if err := created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) }); err != nil || o.ud != nil {
 		return err
 	}
+	o.uses(1)
 	o.sends.init(o, p.QPHandle, sendQueue, o.sendCQ, &o.send)
 	if o.srq == nil {
 		o.recvs.init(o, p.QPHandle, recvQueue, o.recvCQ, &o.recv)
 	}
 	return nil
+}
+
+// uses counts the queue pair where its requests complete.
+func (q *QP) uses(n int32) {
+	q.sendCQ.qps.Add(n)
+	if q.recvCQ != q.sendCQ {
+		q.recvCQ.qps.Add(n)
+	}
 }
 
 // qpConfig is the core's view of what the program asks for. Every queue pair speaks RFC 7306, waits for a receive as
@@ -280,6 +289,7 @@ func (d *Device) endQP(q *QP) error {
 		return err
 	}
 	q.recvCQ.sift()
+	q.uses(-1)
 	q.ready.end()
 	q.errands.end()
 	q.sends.end()
