@@ -77,8 +77,8 @@ soak: ## under the race detector for SOAKSECONDS (180) each: memory taken away u
 	SOFTRNIC_RACE_SECONDS=$(SOAKSECONDS) $(GO) test -race -count=1 -v -timeout=1h -run TestRevokeUnderTraffic ./verbs
 	SOFTRNIC_MODEL_ROUNDS=$(SOAKSECONDS) $(GO) test -race -count=1 -timeout=1h -run Model ./stag ./srq ./internal/cq ./qp ./verbs
 
-fabric-test: c ## 64 hosts with 128 NICs, a pair of rping each, within 8 GiB and 60 s; MPICH on 8 hosts with two rails (Linux; rdmacm-utils, libmpich-dev)
-	$(GO) test -count=1 -v -tags fabric -timeout=10m -run "TestCrowd|TestRails" ./cmd/rnic/internal/fabric
+fabric-test: c ## 64 hosts with 128 NICs, a pair of rping each, within 8 GiB and 60 s; MPICH and Open MPI on 8 hosts with two rails (Linux; rdmacm-utils, libmpich-dev, libopenmpi-dev)
+	$(GO) test -count=1 -v -tags fabric -timeout=10m -run "TestCrowd|TestRails|TestOpenMPI" ./cmd/rnic/internal/fabric
 
 crowd: build ## ten thousand busy queue pairs for CROWDSECONDS (60) twice, 2,000 for 10 s, a hot one beside 2,000; ends under the race detector
 	bin/rnic perf many --qps 10000 --rounds 1 --duration $(CROWDSECONDS)s

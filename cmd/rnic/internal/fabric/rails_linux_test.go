@@ -17,26 +17,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRails: 16 ranks of MPICH over UCX on 8 hosts with two rails, collectives whose data is compared, while each rail of a
-// host goes down and comes back. Both rails carry it.
-func TestRails(t *testing.T) {
+// railsOf is a fabric of 8 hosts with two rails, and the example with collectives, compiled by what an MPI has for that.
+func railsOf(t *testing.T, compiler, needs string) (rnic, program string, f *fabric) {
 	rnic, err := filepath.Abs("../../../../bin/rnic")
 	require.NoError(t, err)
-	mpicc, err := exec.LookPath("mpicc.mpich")
+	mpicc, err := exec.LookPath(compiler)
 	if err != nil {
-		t.Skip("needs mpich and libmpich-dev")
+		t.Skip("needs " + needs)
 	}
 	examples := "../../../../examples/fabric/"
-	program := filepath.Join(t.TempDir(), "collectives")
+	program = filepath.Join(t.TempDir(), "collectives")
 	said, err := exec.CommandContext(t.Context(), mpicc, "-O2", "-Wall", "-Werror", "-o", program, examples+"collectives.c").CombinedOutput()
 	require.NoError(t, err, string(said))
 	home(t)
 	said, err = exec.CommandContext(t.Context(), rnic, "fabric", "up", "--name", "test", examples+"rails.fabric").CombinedOutput()
 	require.NoError(t, err, string(said))
-	f := &fabric{t: t, dir: place("test")}
+	f = &fabric{t: t, dir: place("test")}
 	if s := f.state(); s.In == onLoopback {
 		t.Skip("this system has no network namespaces for this user: " + strings.Join(s.Notes, "; "))
 	}
+	return rnic, program, f
+}
+
+// TestOpenMPI: a rank of Open MPI over UCX on each host, which its own launcher starts there; the data is compared.
+func TestOpenMPI(t *testing.T) {
+	rnic, program, f := railsOf(t, "mpicc.openmpi", "openmpi-bin and libopenmpi-dev")
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	mpi := exec.CommandContext(ctx, rnic, "fabric", "run", "--", "mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "8",
+		"--mca", "pml", "ucx", "--mca", "osc", "^ucx", program, "3")
+	mpi.Env = append(os.Environ(), "UCX_TLS=rc_verbs,ud_verbs,self") // RDMA alone
+	said, err := mpi.CombinedOutput()
+	t.Log(string(said))
+	require.NoError(t, err)
+	assert.Contains(t, string(said), "8 ranks on h1 h2 h3 h4 h5 h6 h7 h8\n")
+	assert.Contains(t, string(said), "collectives: ok")
+	require.NoError(t, exec.CommandContext(t.Context(), rnic, "fabric", "down").Run())
+	f.nothingLeft()
+}
+
+// TestRails: 16 ranks of MPICH over UCX on 8 hosts with two rails, collectives whose data is compared, while each rail of a
+// host goes down and comes back. Both rails carry it.
+func TestRails(t *testing.T) {
+	rnic, program, f := railsOf(t, "mpicc.mpich", "mpich and libmpich-dev")
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	mpi := exec.CommandContext(ctx, rnic, "fabric", "run", "--", "mpirun.mpich", "-n", "16", program, "20")
