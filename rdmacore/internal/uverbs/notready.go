@@ -20,7 +20,7 @@ import (
 const RNRForever = 7
 
 // leastRNR is the least time until a peer is told, and told again: what comes late by less is late because this machine is slow.
-const leastRNR = 10 * time.Millisecond
+const leastRNR = 100 * time.Millisecond
 
 // rnrTimes are the codes of min_rnr_timer, in units of 10 us (IBA 9.7.5.2.8, table 45).
 var rnrTimes = [...]int{
