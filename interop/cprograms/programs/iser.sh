@@ -22,6 +22,9 @@ serve)
 	;;
 test)
 	until [ -e ready ]; do sleep 0.1; done
+	# libiscsi 1.19 takes what malloc gives it for zero: a list of a connection, which ended with SIGSEGV in 1 of 10 runs (its b4ba920).
+	GLIBC_TUNABLES=glibc.malloc.perturb=255
+	export GLIBC_TUNABLES
 	for suite in $suites; do
 		# Without Async: it has more commands on their way than libiscsi has room for over RDMA, and ends with SIGSEGV in libiscsi.
 		for one in $(iscsi-test-cu -l 2>/dev/null | grep "^SCSI\.$suite\." | grep -v Async); do
