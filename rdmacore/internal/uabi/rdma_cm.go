@@ -39,6 +39,8 @@ const (
 	CMBind
 	CMResolveAddr
 	CMJoinMcast
+	CMResolveIBService
+	CMWriteCMEvent
 )
 
 // PortSpace is what a connection id is for (enum rdma_ucm_port_space).
@@ -76,6 +78,11 @@ const (
 	CMEventMulticastJoin
 	CMEventMulticastError
 	CMEventAddrChange
+	CMEventTimewaitExit
+	CMEventAddrInfoResolved
+	CMEventAddrInfoError
+	CMEventUser
+	CMEventInternal
 )
 
 // Options of QUERY.
@@ -336,3 +343,18 @@ const (
 	QueryRouteRespMin = 200
 	QueryAddrRespMin  = 272
 )
+
+// ResolveIBService is struct rdma_ucm_resolve_ib_service.
+type ResolveIBService struct {
+	ID, Reserved     uint32
+	ServiceID        uint64
+	ServiceName      [64]uint8
+	Flags, Reserved2 uint32
+}
+
+// WriteCMEvent is the beginning of struct rdma_ucm_write_cm_event: an event of the program's own.
+type WriteCMEvent struct {
+	ID, Reserved  uint32
+	Event, Status uint32
+	Arg           uint64 // of the parameters the first octets
+}

@@ -26,6 +26,7 @@ func TestCMSizes(t *testing.T) {
 		"QueryRouteResp":    {unsafe.Sizeof(uabi.QueryRouteResp{}), 208},
 		"QueryAddrResp":     {unsafe.Sizeof(uabi.QueryAddrResp{}), 280},
 		"QueryPathResp":     {unsafe.Sizeof(uabi.QueryPathResp{}), 8},
+		"ResolveIBService":  {unsafe.Sizeof(uabi.ResolveIBService{}), 88},
 		"ConnParam":         {unsafe.Sizeof(uabi.ConnParam{}), 272},
 		"UDParam":           {unsafe.Sizeof(uabi.UDParam{}), 304},
 		"EventResp.UDParam": {unsafe.Sizeof(uabi.ConnParam{}) + unsafe.Sizeof(uabi.EventResp{}.UD), unsafe.Sizeof(uabi.UDParam{})},

@@ -189,6 +189,7 @@ func TestNotForRNICs(t *testing.T) {
 	assert.Equal(t, syscall.ENOSYS, refused(t, do(p, uabi.CMJoinIPMcast, &uabi.JoinIPMcast{ID: a}, 4)))
 	assert.Equal(t, syscall.ENOSYS, refused(t, do(p, uabi.CMJoinMcast, &uabi.JoinMcast{ID: a}, 4)))
 	assert.Equal(t, syscall.ENOENT, refused(t, do(p, uabi.CMJoinMcast, &uabi.JoinMcast{ID: a + 1}, 4)))
+	assert.Equal(t, syscall.EOPNOTSUPP, refused(t, do(p, uabi.CMResolveIBService, &uabi.ResolveIBService{ID: a}, 0)))
 	assert.Equal(t, syscall.ENOENT, refused(t, do(p, uabi.CMLeaveMcast, &uabi.DestroyID{ID: a}, 4)))
 }
 

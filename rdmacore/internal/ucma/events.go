@@ -139,6 +139,20 @@ func getEvent(c *call, q *uabi.GetEvent) error {
 	return nil
 }
 
+// writeCMEvent queues an event of the program's own, as rdma_write_cm_event and rdma_resolve_addrinfo have it.
+func writeCMEvent(c *call, q *uabi.WriteCMEvent) error {
+	if q.Event != uabi.CMEventUser && q.Event != uabi.CMEventInternal {
+		return refuse(syscall.EINVAL, "event %d is none of a program's own: RDMA_CM_EVENT_USER (%d) is", q.Event, uabi.CMEventUser)
+	}
+	return c.with(q.ID, func(i *id) error {
+		i.push(q.Event, 0, func(e *event) {
+			e.resp.Status = q.Status
+			binary.NativeEndian.PutUint64(umem.Bytes(&e.resp.Conn), q.Arg)
+		})
+		return nil
+	})
+}
+
 // conn fills in what a peer says: its private data, and RDMA Reads in and out.
 func (e *event) conn(private []byte, inbound, outbound int) {
 	p := &e.resp.Conn

@@ -3,6 +3,7 @@
 package ucma_test
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"syscall"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/rdmacore/internal/umem"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -221,4 +223,23 @@ func TestDestroyLeavesDisconnected(t *testing.T) {
 	require.Eventually(t, func() bool { return client.tokens() == 1 }, time.Minute, time.Millisecond)
 	client.destroy(c)
 	assert.Zero(t, client.tokens())
+}
+
+// TestOwnEvent: a program writes events of its own, and reads them in turn with the others; what is none of its own is refused.
+func TestOwnEvent(t *testing.T) {
+	p := newDevice(t).program()
+	a := p.create(0xa)
+	p.resolved(a)
+	for _, kind := range []uint32{uabi.CMEventUser, uabi.CMEventInternal} {
+		must(p, uabi.CMWriteCMEvent, &uabi.WriteCMEvent{ID: a, Event: kind, Status: 7, Arg: 0x1234567890}, 0)
+	}
+	p.expect(uabi.CMEventAddrResolved)
+	for _, kind := range []int{uabi.CMEventUser, uabi.CMEventInternal} {
+		e := p.expect(kind)
+		assert.Equal(t, []uint64{0xa, uint64(a), 7}, []uint64{e.UID, uint64(e.ID), uint64(e.Status)})
+		assert.EqualValues(t, 0x1234567890, binary.NativeEndian.Uint64(umem.Bytes(&e.Conn)))
+	}
+	assert.Equal(t, syscall.EINVAL, refused(t, do(p, uabi.CMWriteCMEvent, &uabi.WriteCMEvent{ID: a, Event: uabi.CMEventEstablished}, 0)))
+	assert.Equal(t, syscall.ENOENT, refused(t, do(p, uabi.CMWriteCMEvent, &uabi.WriteCMEvent{ID: a + 1, Event: uabi.CMEventUser}, 0)))
+	assert.EqualValues(t, 3, p.destroy(a))
 }

@@ -87,6 +87,11 @@ func notify(c *call, q *uabi.Notify) error {
 	return c.with(q.ID, func(*id) error { return nil })
 }
 
+// resolveIBService refuses: the subnet manager of an InfiniBand network knows services, and no other.
+func resolveIBService(c *call, q *uabi.ResolveIBService) error {
+	return c.with(q.ID, func(*id) error { return refuse(syscall.EOPNOTSUPP, "services are looked up in an InfiniBand network") })
+}
+
 // joinIPMcast refuses: TCP has no multicast, and no iWARP device.
 func joinIPMcast(c *call, q *uabi.JoinIPMcast) error { return c.noMcast(q.ID) }
 

@@ -107,8 +107,9 @@ func (q *QP) wrongAttributes(m *uabi.ModifyQP, now uint8) error {
 	return q.wrongValues(m)
 }
 
-// knownAccess are the access flags there are: those of verbs, and the optional ones.
-const knownAccess = 0x7f | 0x3ff<<20
+// knownAccess are the access flags there are, and the optional ones. Those that say nothing of a queue pair without the capability, as for
+// flushes, are ignored, as by adapters: programs set them beside others.
+const knownAccess = (uabi.AccessFlushPersistent<<1 - 1) | uabi.AccessOptional
 
 // wrongValues is what is out of range in m.
 func (q *QP) wrongValues(m *uabi.ModifyQP) error {
