@@ -40,6 +40,7 @@ type options struct {
 	soak   time.Duration
 	bench  int    // rounds
 	root   string // of the release that the programs are of; empty: this machine's
+	suite  string // the name of that release
 }
 
 // The parts of a run, which are sections of pages.

@@ -20,7 +20,13 @@ var releases = []struct{ suite, title string }{
 }
 
 // newerPackages are what a root folder gets, with what they depend on.
-var newerPackages = []string{"ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "perftest", "libfabric-bin"}
+var newerPackages = []string{
+	"ibverbs-providers", "ibverbs-utils", "rdmacm-utils", "perftest", "libfabric-bin", "rdma-core", "python3-pyverbs", "iproute2",
+}
+
+// noLinks stands for rdma(8) of iproute2 in the root folders, which asks the kernel: pyverbs does, and is told what one with the module
+// ib_core says that has no device.
+const noLinks = "#!/bin/sh\necho []\n"
 
 // newerRows are the rows of the table that run on newer releases too.
 func newerRows() []row {
@@ -36,12 +42,13 @@ func newerRows() []row {
 
 // newer runs some rows in the root folder of each release.
 func (o options) newer(ctx context.Context) (text string, ok bool, err error) {
-	if !slices.ContainsFunc(newerRows(), func(r row) bool { return o.only.MatchString(r.name()) }) {
+	tests := o.only.MatchString("pyverbs iwarp test_qp")
+	if !tests && !slices.ContainsFunc(newerRows(), func(r row) bool { return o.only.MatchString(r.name()) }) {
 		return "", true, nil
 	}
 	ok = true
 	for _, r := range releases {
-		title, good, err := o.release(ctx, r.suite, r.title)
+		title, good, err := o.release(ctx, r.suite, r.title, tests)
 		if err != nil {
 			return "", false, fmt.Errorf("%s: %w", r.suite, err)
 		}
@@ -51,8 +58,8 @@ func (o options) newer(ctx context.Context) (text string, ok bool, err error) {
 	return text, ok, nil
 }
 
-// release makes the root folder of a release, runs the rows there and removes it.
-func (o options) release(ctx context.Context, suite, title string) (text string, ok bool, err error) {
+// release makes the root folder of a release, runs the rows and pyverbs' tests there and removes it.
+func (o options) release(ctx context.Context, suite, title string, tests bool) (text string, ok bool, err error) {
 	if os.Geteuid() != 0 {
 		return "", false, errors.New("a root folder of another release can be made and entered by root only")
 	}
@@ -76,7 +83,19 @@ func (o options) release(ctx context.Context, suite, title string) (text string,
 		return "", false, err
 	}
 	text, ok, err = o.table(ctx, newerRows(), false)
-	return "**" + title + "**\n\n" + text + "\n", ok, err
+	text = "**" + title + "**\n\n" + text + "\n"
+	if err != nil || !tests {
+		return text, ok, err
+	}
+	for _, link := range []string{"/usr/bin/rdma", "/usr/sbin/rdma"} {
+		_ = os.Remove(o.root + link)
+	}
+	if err := os.WriteFile(o.root+"/usr/bin/rdma", []byte(noLinks), 0o755); err != nil {
+		return "", false, err
+	}
+	o.suite = suite
+	passed, good, err := o.pyverbs(ctx)
+	return text + "pyverbs' own tests there:\n\n" + passed + "\n", ok && good, err
 }
 
 // enter has commands of a space run in o.root: with its own devices and processes, and the folders of temporary files of
