@@ -123,6 +123,11 @@ func (q *QP) Room() (send, recv int) {
 	return send, recv
 }
 
+// Idle reports whether nothing that was posted is to complete, and nothing shared can be received. It costs a few loads.
+func (q *QP) Idle() bool {
+	return q.sq.tail.Load() == q.sq.done.Load() && q.cfg.SRQ == nil && q.rq.tail.Load() == q.rq.done.Load()
+}
+
 // spare reports how many elements can be posted now.
 func (q *workQueue[E]) spare() int {
 	q.postMu.Lock()

@@ -165,6 +165,8 @@ var (
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.
 	Drive func(c CQ) bool
+	// Idle reports whether nothing that was posted to q is to complete, and it shares no receives.
+	Idle func(q QP) bool
 	// Yield says that the program does not poll c from here on: what arrives is received all the same.
 	Yield func(c CQ)
 )

@@ -24,6 +24,7 @@ type cq struct {
 	comp       source // ch is nil without a channel
 	async      source
 	fruitless  atomic.Uint32 // polls
+	yielded    atomic.Uint32 // how many of them there were when found had the RNIC's own goroutine serve
 	qps        atomic.Int32  // whose requests complete here
 	idling     idling
 	openQueues        // whose requests complete here

@@ -50,7 +50,7 @@ func pollCQ(c *call) error {
 	}
 	if p.Count > 0 {
 		v.each(true, (*waiting).seen)
-		c.file.dev.idlers.found(v, c.file.dev.QP(c.wcs[0].QPNum))
+		c.file.dev.found(v, c.wcs[0].QPNum)
 	}
 	switch p.Count {
 	case 0:
