@@ -65,7 +65,7 @@ func TestValuesOfAdapters(t *testing.T) {
 		"an MTU in octets":   {uabi.QPSRTR, func(m *uabi.ModifyQP) { m.PathMTU = 6 }, "path_mtu 6"},
 		"too many Reads":     {uabi.QPSRTR, func(m *uabi.ModifyQP) { m.MaxDestRdAtomic = maxReads + 1 }, "max_dest_rd_atomic 129"},
 		"too many own Reads": {uabi.QPSRTS, func(m *uabi.ModifyQP) { m.MaxRdAtomic = maxReads + 1 }, "max_rd_atomic 129"},
-		"unknown rights":     {uabi.QPSInit, func(m *uabi.ModifyQP) { m.QPAccessFlags = 1 << 8 }, "qp_access_flags 0x100"},
+		"unknown rights":     {uabi.QPSInit, func(m *uabi.ModifyQP) { m.QPAccessFlags = 1 << 10 }, "qp_access_flags 0x400"},
 		"another P_Key":      {uabi.QPSInit, func(m *uabi.ModifyQP) { m.PkeyIndex = 1 }, "pkey_index 1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,6 +65,7 @@ func TestNothingLeftToPollFor(t *testing.T) {
 				yield(v)
 			}
 			c.begin(a)
+			queue.fruitless.Add(aside)
 			for i := range 3 {
 				a.posted(rdma(signaled(uabi.WRRDMAWrite, i), b, 0), a.sge(0, 8))
 			}
