@@ -82,7 +82,7 @@ func (f *File) drop(i *id) (dropped []*event) {
 
 // parting waits until the program has been told that an id is disconnected, if it is about to be. The flush of the queue pair comes at the
 // same time, and a program whose one thread destroys the id because of that has another that poll has sent to read the event
-// (rping of rdma-core 58 and later). On Linux, too, that one waits for ever if the id is destroyed in between, but an adapter's
+// (rping of rdma-core 61 and later). On Linux, too, that one waits for ever if the id is destroyed in between, but an adapter's
 // event comes later, when the peer has answered.
 func (f *File) parting(num uint32) {
 	d := f.dev

@@ -38,6 +38,13 @@ func TestPolledInVain(t *testing.T) {
 	require.NotContains(t, *h.b.dev.idlers.list.Load(), other)
 }
 
+// udBeside makes a UD queue pair whose requests complete where a's do.
+func udBeside(a *side) uabi.CreateQPResp {
+	c := config(a.pd, a.cq, a.cq)
+	c.QPType = uabi.QPTUD
+	return must[uabi.CreateQPResp](a.program, uabi.CmdCreateQP, &uabi.CreateQP{QPConfig: c})
+}
+
 // TestNothingLeftToPollFor: a program whose last request has completed polls no more, for all that is known; one that has receives,
 // or another queue pair there, may.
 func TestNothingLeftToPollFor(t *testing.T) {
@@ -51,6 +58,10 @@ func TestNothingLeftToPollFor(t *testing.T) {
 		"one that is gone": {func(a *side) {
 			q := a.program.qp(a.pd, a.program.cq(4, -1), a.cq)
 			must[uabi.DestroyQPResp](a.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: q.QPHandle})
+		}, true},
+		"datagrams": {func(a *side) { udBeside(a) }, false},
+		"datagrams that are gone": {func(a *side) {
+			must[uabi.DestroyQPResp](a.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: udBeside(a).QPHandle})
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -154,6 +154,7 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 		f.dev.freeQPN(o)
 		return err
 	}
+	o.uses(1) // endQP takes it back
 	a, err := o.qp.Query()
 	if err != nil {
 		_ = f.dev.endQP(o)
@@ -174,7 +175,6 @@ func (f *File) createQP(q *uabi.QPConfig, p *uabi.CreateQPResp) error {
 	if err := created(f, &f.qps, o, &p.QPHandle, func() { _ = f.dev.endQP(o) }); err != nil || o.ud != nil {
 		return err
 	}
-	o.uses(1)
 	o.sends.init(o, p.QPHandle, sendQueue, o.sendCQ, &o.send)
 	if o.srq == nil {
 		o.recvs.init(o, p.QPHandle, recvQueue, o.recvCQ, &o.recv)
