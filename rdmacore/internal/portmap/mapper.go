@@ -17,31 +17,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// again is the pause before a claim tries once more to follow a mapper that it could not watch.
+// again is the pause before a claim tries once more to be the mapper, or to follow one that it could not watch.
 const again = time.Second
 
 // asked is how many requests a mapper looks at, at once; more are dropped, and come again.
 const asked = 16
 
 // mapper has one claim of all on a host answer requests for all of them: the one that has the mapper's abstract socket. The
-// others wait for its end in that socket's queue, and the first takes its place.
+// others wait for its end in that socket's queue, and the first takes its place. A claim that cannot have the UDP port says so
+// once, and tries again: iwpmd may end, and a child that its owner forked has the port until it runs another program.
 func (c *Claim) mapper() {
 	name := "@softrnic-portmapper-" + strconv.Itoa(int(c.space.port))
+	said := false
 	for {
 		l, err := c.space.listen(name)
-		if err == nil {
+		switch {
+		case err == nil:
 			err = c.space.serve(c.done)
 			_ = l.Close()
-			if err != nil {
+			if err != nil && !said {
+				said = true
 				c.space.report(fmt.Errorf("programs on other hosts do not find the port that stands for %v: %w", c.at, err))
 			}
-			return
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
+		case !errors.Is(err, syscall.EADDRINUSE):
 			c.space.report(err)
 			return
+		case c.follow(name):
+			continue
 		}
-		if !c.follow(name) && !c.pause(again) {
+		if !c.pause(again) {
 			return
 		}
 	}

@@ -3,6 +3,9 @@
 package portmap
 
 import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -25,12 +28,19 @@ type host struct {
 	said []error
 }
 
-// newHost finds a UDP port for mappers.
+// newHost finds a UDP port for mappers, below those that the system gives to sockets that name none: between one mapper's end
+// and the next one's beginning no such socket takes it.
 func newHost(t *testing.T) *host {
-	u, err := net.ListenUDP("udp4", &net.UDPAddr{})
-	require.NoError(t, err)
-	defer u.Close()
-	return &host{t: t, port: u.LocalAddr().(*net.UDPAddr).AddrPort().Port()}
+	for {
+		port := 20000 + rand.N[uint16](10000)
+		u, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(port)})
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		require.NoError(t, err)
+		require.NoError(t, u.Close())
+		return &host{t: t, port: port}
+	}
 }
 
 // process is a space of another process.
@@ -49,6 +59,11 @@ func (h *host) reports() []error {
 	defer h.mu.Unlock()
 	return h.said
 }
+
+// report has a failure print what was said by then.
+type report struct{ *host }
+
+func (r report) String() string { return fmt.Sprint(r.reports()) }
 
 // free is an address with a TCP port that nobody has now, which a listener keeps.
 func free(t *testing.T, ip string) netip.AddrPort {
@@ -185,7 +200,7 @@ func TestRemote(t *testing.T) {
 		require.Eventually(t, func() bool {
 			tcp, err := remote(t, h, dst)
 			return err == nil && tcp == want
-		}, time.Minute, time.Millisecond)
+		}, time.Minute, time.Millisecond, "port %d is not %d; its mapper said: %v", dst.Port(), want, report{h})
 	}
 	answers(a, 1001)
 	second := take(t, h.process(), b, 1002)
@@ -201,16 +216,23 @@ func TestRemote(t *testing.T) {
 	assert.Empty(t, h.reports())
 }
 
-// TestMapperTaken: where iwpmd, or another program, has the mapper's port, the owner says so.
+// TestMapperTaken: where iwpmd, or another program, has the mapper's port, the owner says so, and has it when that ends.
 func TestMapperTaken(t *testing.T) {
 	h := newHost(t)
 	u, err := net.ListenUDP("udp4", &net.UDPAddr{Port: int(h.port)})
 	require.NoError(t, err)
 	defer u.Close()
-	take(t, h.process(), free(t, "127.0.0.1"), 1)
+	at := free(t, "127.0.0.1")
+	take(t, h.process(), at, 1)
 	require.Eventually(t, func() bool { return len(h.reports()) == 1 }, time.Minute, time.Millisecond)
 	require.ErrorIs(t, h.reports()[0], syscall.EADDRINUSE)
-	assert.ErrorContains(t, h.reports()[0], "programs on other hosts do not find the port")
+	require.ErrorContains(t, h.reports()[0], "programs on other hosts do not find the port")
+	require.NoError(t, u.Close())
+	require.Eventually(t, func() bool {
+		tcp, err := remote(t, h, at)
+		return err == nil && tcp == 1
+	}, time.Minute, time.Millisecond)
+	assert.Len(t, h.reports(), 1, "said once")
 }
 
 // TestSilentMapper: a host that drops requests costs a wait once in a while, and is asked several times in it.
@@ -259,7 +281,7 @@ func TestHostile(t *testing.T) {
 	require.Eventually(t, func() bool {
 		tcp, err := remote(t, h, at)
 		return tcp == 0 && err == nil
-	}, time.Minute, time.Millisecond, "it answers still")
+	}, time.Minute, time.Millisecond, "it answers still; it said: %v", report{h})
 }
 
 // TestMessage holds the octets of iwpmd's form.
