@@ -103,12 +103,12 @@ func TestParseTests(t *testing.T) {
 	assert.Equal(t, testFail, got[2].outcome)
 	assert.Equal(t, "roce test_pd.T.three", got[2].name, "the test that was at work when the process died")
 
-	// What has to fail over iWARP says why, and fails nothing; where it need not, it is a failure.
+	// What has to fail says why, and fails nothing; where it need not, it is a failure.
 	name := slices.Sorted(maps.Keys(cannots))[0]
 	test := strings.TrimPrefix(name, "iwarp ")
 	assert.Equal(t, []tested{{testCannot, name, cannots[name]}}, parseTests("fail\t"+test+"\tits own words\n", "iwarp", nil))
 	assert.Equal(t, []tested{{testFail, "roce " + test, "its own words"}}, parseTests("fail\t"+test+"\tits own words\n", "roce", nil))
-	assert.Contains(t, testsMarkdown([]tested{{testCannot, name, "a reason"}, {testOK, "iwarp x.y", ""}}), "Cannot, over iWARP:\n\n- `"+name+"`: a reason\n")
+	assert.Contains(t, testsMarkdown([]tested{{testCannot, name, "a reason"}, {testOK, "iwarp x.y", ""}}), "Cannot:\n\n- `"+name+"`: a reason\n")
 }
 
 // passes.txt grows by what passes, in a whole run only; what it names has to pass.

@@ -1,6 +1,7 @@
 /* Every call that libsoftrnic-preload.so stands before: CALL(name, result, parameters, why). For all that concerns
-   neither a device nor its sysfs files the call goes on as it came. Of libibverbs there are ibv_open_device (verbs.c) and
-   ibv_qp_to_qp_ex (qp_ex.c), and for programs that look these up dlsym and dlvsym (dl.c), which have no place here. */
+   neither a device nor its sysfs files the call goes on as it came. Of libibverbs there are ibv_open_device (verbs.c),
+   ibv_qp_to_qp_ex (qp_ex.c) and ibv_rereg_mr (mr.c), and for programs that look these up dlsym and dlvsym (dl.c), which have no
+   place here. */
 
 /* A device's path gives a descriptor of ours; a path of sysfs is led to the generated tree. The 64 and the _2 (of
    _FORTIFY_SOURCE) are the same call for a program that was compiled otherwise. */

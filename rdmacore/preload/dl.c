@@ -119,7 +119,7 @@ __attribute__((visibility("hidden"), used)) void *v_stand_in(void *handle, const
 	static const struct {
 		const char *name;
 		void *ours;
-	} all[] = {{"ibv_open_device", (void *)ibv_open_device}, {"ibv_qp_to_qp_ex", (void *)ibv_qp_to_qp_ex}};
+	} all[] = {{"ibv_open_device", (void *)ibv_open_device}, {"ibv_qp_to_qp_ex", (void *)ibv_qp_to_qp_ex}, {"ibv_rereg_mr", (void *)ibv_rereg_mr}};
 	if (!v_real_dlsym)
 		find();
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -78,11 +78,15 @@ void *v_next(const char *name, const void *caller)
 	return f;
 }
 
-/* Of our device alone: a program may have hardware, too. */
-static void extend(struct v_context *context)
+bool v_ours(const struct v_context *context)
 {
 	struct open *o = fd_device(context->cmd_fd);
-	if (!o || !is_uverbs(o->kind) || context->abi_compat != V_EXTENDED)
+	return o && is_uverbs(o->kind);
+}
+
+static void extend(struct v_context *context)
+{
+	if (!v_ours(context) || context->abi_compat != V_EXTENDED)
 		return;
 	struct v_extended *e = (struct v_extended *)((char *)context - offsetof(struct v_extended, context));
 	if (e->sz < sizeof *e)

@@ -246,7 +246,7 @@ struct v_extended {
 #define V_EXTENDED ((void *)UINTPTR_MAX) /* of abi_compat */
 
 /* A command: its header, and where its answer goes. Of driver_data, what is ours is what rdmacore/internal/uabi/driver.go has. */
-enum { ALLOC_PD = 3, ALLOC_MW = 14, DEALLOC_MW = 16, CREATE_CQ = 18, POLL_CQ = 21, CREATE_QP = 24, DESTROY_QP = 27, POST_SEND = 28 };
+enum { ALLOC_PD = 3, REREG_MR = 11, ALLOC_MW = 14, DEALLOC_MW = 16, CREATE_CQ = 18, POLL_CQ = 21, CREATE_QP = 24, DESTROY_QP = 27, POST_SEND = 28 };
 struct v_header {
 	uint32_t command;
 	uint16_t in_words, out_words;
@@ -274,12 +274,15 @@ struct v_post { /* struct ib_uverbs_post_send, behind which the requests and the
 /* verbs.c */
 /* Writes the n octets of a command: 0, or an errno. */
 int v_command(const struct v_context *context, const void *command, size_t n);
+/* Whether a context is one of the device: a program may have hardware, too. */
+bool v_ours(const struct v_context *context);
 /* The engine's handle of the device, whose rings (ring.c) have what needs no command; -1: there is none any more, as commands say. */
 int v_ring(const struct v_context *context);
 /* The function of the libibverbs that who calls means: a process may have two, of different releases. Or NULL. */
 void *v_next(const char *name, const void *caller);
 EXPORT struct v_context *ibv_open_device(void *device);
 EXPORT struct v_qp_ex *ibv_qp_to_qp_ex(struct v_qp *qp);
+EXPORT int ibv_rereg_mr(struct v_mr *mr, int flags, struct v_pd *pd, void *addr, size_t length, int access);
 
 /* dl.c */
 void *v_dlsym(void *handle, const char *name); /* the dlsym behind ours */

@@ -302,7 +302,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// TestRereg changes memory, rights and domain; the old key is good for nothing.
+// TestRereg changes memory, rights and domain; the old memory's key is good for nothing.
 func TestRereg(t *testing.T) {
 	a, b := pair(t, Config{}, allRights)
 	old := b.mr
@@ -323,8 +323,8 @@ func TestRereg(t *testing.T) {
 		_, err := write[uabi.ReregMRResp](b.program, uabi.CmdReregMR, &q)
 		assert.Equal(t, syscall.EINVAL, errnoOf(t, err), "%+v", q)
 	}
-	b.mr.Lkey = must[uabi.ReregMRResp](b.program, uabi.CmdReregMR, &uabi.ReregMR{MRHandle: b.mr.MRHandle, Flags: uabi.ReregAccess, AccessFlags: uabi.AccessLocalWrite}).Lkey
-	b.mr.Rkey = b.mr.Lkey
+	r = must[uabi.ReregMRResp](b.program, uabi.CmdReregMR, &uabi.ReregMR{MRHandle: b.mr.MRHandle, Flags: uabi.ReregAccess, AccessFlags: uabi.AccessLocalWrite})
+	assert.Equal(t, uabi.ReregMRResp{Lkey: b.mr.Lkey, Rkey: b.mr.Rkey}, r, "the memory is the same")
 	a.posted(rdma(signaled(uabi.WRRDMAWrite, 3), b, 16), a.sge(0, 9))
 	assert.EqualValues(t, uabi.EventQPAccessErr, b.async().EventType, "remote write is taken away")
 	must[uabi.None](b.program, uabi.CmdDeregMR, &uabi.DeregMR{MRHandle: b.mr.MRHandle})

@@ -116,8 +116,8 @@ func (f *File) regMR(q *uabi.RegMR, p *uabi.RegMRResp) error {
 	return nil
 }
 
-// reregMR changes what the flags name and leaves the rest. As on Linux a region that cannot be made so
-// is gone afterwards, though its handle is to be deregistered still.
+// reregMR changes what the flags name and leaves the rest, the keys too, which the peer has, where the memory stays the same. As on
+// Linux a region that cannot be made so is gone afterwards, though its handle is to be deregistered still.
 func (f *File) reregMR(q *uabi.ReregMR, p *uabi.ReregMRResp) error {
 	if q.Flags == 0 || q.Flags&^(uabi.ReregTrans|uabi.ReregPD|uabi.ReregAccess) != 0 {
 		return refuse(syscall.EINVAL, "flags %#x", q.Flags)
@@ -148,6 +148,9 @@ func (f *File) reregMR(q *uabi.ReregMR, p *uabi.ReregMRResp) error {
 	c, err := region(start, length, next.va, next.flags)
 	if err != nil {
 		return err
+	}
+	if q.Flags&uabi.ReregTrans == 0 {
+		c.Key = uint8(m.mr.STag())
 	}
 	next.memory = c.Memory
 	delete(f.tags, uint32(m.mr.STag()))

@@ -2,9 +2,11 @@
 #if __has_include(<infiniband/verbs.h>)
 #define ibv_open_device ours_open_device /* the header has them with its own types */
 #define ibv_qp_to_qp_ex ours_to_qp_ex
+#define ibv_rereg_mr ours_rereg_mr
 #include "../verbs.h"
 #undef ibv_open_device
 #undef ibv_qp_to_qp_ex
+#undef ibv_rereg_mr
 #include <infiniband/verbs.h>
 
 #define SAME(ours, our, theirs, their)                                                                                     \

@@ -103,6 +103,7 @@ static long makes(const void *buf, unsigned long n)
 	if (c.cmd != 28)
 		c.answer[0] = ++made;
 	switch (c.cmd) {
+	case 11: c.answer[1] = 0x2ff; break;
 	case 14: c.answer[1] = 0x1ff; break;
 	case 18: c.answer[1] = 7; break;
 	case 24: memcpy(c.answer + 1, qp, sizeof qp); break;
@@ -144,7 +145,7 @@ EXPORT long srn_write(int handle, const void *buf, unsigned long n)
 		if (c.cmd == 29 || n < 32)
 			break;
 		/* fallthrough */
-	case 3: case 14: case 16: case 18: case 24: case 27: return makes(buf, n);
+	case 3: case 11: case 14: case 16: case 18: case 24: case 27: return makes(buf, n);
 	case 125: return (long)last;
 	case 200: return 1000 + kinds[handle];
 	case 126: return 1000 + (next_errno = (int)c.arg);

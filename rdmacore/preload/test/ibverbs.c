@@ -13,6 +13,8 @@ EXPORT struct fake {
 	bool old;            /* there is none */
 	unsigned lists, wrs; /* posted */
 	int fails;           /* the errno of the next post_send */
+	void *kept, *shared; /* the last memory that a child does not have, and that it has again */
+	int refuses;         /* how many of the next of these are refused */
 } fake;
 
 static int post_send(struct v_qp *qp, struct v_send_wr *wr, struct v_send_wr **bad)
@@ -59,3 +61,20 @@ EXPORT void fake_close(struct v_context *context)
 }
 
 EXPORT struct v_qp_ex *ibv_qp_to_qp_ex(struct v_qp *qp) { return (struct v_qp_ex *)((char *)qp + 1); }
+
+/* Of a device that is not ours. */
+EXPORT int ibv_rereg_mr(struct v_mr *mr, int flags, struct v_pd *pd, void *addr, size_t length, int access)
+{
+	(void)mr, (void)pd, (void)addr, (void)length, (void)access;
+	return 1000 + flags;
+}
+
+static int range(void **to, void *addr)
+{
+	if (fake.refuses > 0 && fake.refuses-- > 0)
+		return ENOMEM;
+	*to = addr;
+	return 0;
+}
+EXPORT int ibv_dontfork_range(void *addr, size_t length) { return length ? range(&fake.kept, addr) : EINVAL; }
+EXPORT int ibv_dofork_range(void *addr, size_t length) { return length ? range(&fake.shared, addr) : EINVAL; }

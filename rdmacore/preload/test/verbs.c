@@ -15,6 +15,8 @@ extern struct fake {
 	bool old;
 	unsigned lists, wrs;
 	int fails;
+	void *kept, *shared;
+	int refuses;
 } fake;
 void fake_close(struct v_context *context);
 void *fake_next(const char *name);
@@ -51,6 +53,8 @@ static void test_open(void)
 	CHECK((c = ibv_open_device(NULL)) && !extended(c)->create_cq_ex && !c->ops.alloc_mw);
 	struct v_qp theirs = {.context = c};
 	CHECK((char *)ibv_qp_to_qp_ex(&theirs) == (char *)&theirs + 1);
+	struct v_mr their_mr = {.context = c};
+	CHECK(ibv_rereg_mr(&their_mr, 99, NULL, NULL, 0, 0) == 1099);
 	fake_close(c);
 	fake.path = NULL;
 	fake.less = 256 + 1;
@@ -450,6 +454,40 @@ static void test_windows(void)
 	CHECK(context->ops.dealloc_mw(mw) == 0 && LAST(0, uint32_t) == DEALLOC_MW && LAST(4, uint16_t) == 3);
 }
 
+static void test_rereg_mr(void)
+{
+	enum { TRANSLATION = 1, PD = 2, ACCESS = 4, INPUT = -1, DONT_FORK_NEW = -2, COMMAND = -4 };
+	char old[8], new[16];
+	struct v_pd pd = {.handle = 71}, other = {.handle = 72};
+	struct v_mr mr = {.context = context, .pd = &pd, .addr = old, .length = sizeof old, .handle = 73, .lkey = 1, .rkey = 2};
+	CHECK(ibv_rereg_mr(&mr, TRANSLATION | PD | ACCESS, &other, new, sizeof new, 5) == 0);
+	CHECK(LAST(0, uint32_t) == REREG_MR && LAST(4, uint16_t) == 14 && LAST(6, uint16_t) == 2 && LAST(16, uint32_t) == 73 && LAST(20, uint32_t) == 7);
+	CHECK(LAST(24, uint64_t) == (uintptr_t)new && LAST(32, uint64_t) == sizeof new && LAST(40, uint64_t) == (uintptr_t)new && LAST(48, uint32_t) == 72 && LAST(52, uint32_t) == 5);
+	CHECK(mr.pd == &other && mr.addr == new && mr.length == sizeof new && mr.lkey > 1 && mr.rkey == 0x2ff && fake.kept == new && fake.shared == old);
+
+	fake.kept = fake.shared = NULL;
+	CHECK(ibv_rereg_mr(&mr, ACCESS, &pd, old, sizeof old, 1) == 0 && LAST(48, uint32_t) == 0);
+	CHECK(mr.pd == &other && mr.addr == new && mr.length == sizeof new && !fake.kept && !fake.shared);
+	for (int i = 0; i < 4; i++) {
+		int flags[] = {8, TRANSLATION, TRANSLATION, PD};
+		memset((void *)last, 0, 4);
+		errno = 0;
+		CHECK(ibv_rereg_mr(&mr, flags[i], &pd, i == 1 ? NULL : old, i == 2 ? 0 : sizeof old, i == 3) == INPUT && errno == EINVAL && LAST(0, uint32_t) == 0);
+	}
+	tell(NEXT_ERRNO, EACCES);
+	uint32_t lkey = mr.lkey;
+	errno = 0;
+	CHECK(ibv_rereg_mr(&mr, TRANSLATION | PD, &pd, old, sizeof old, 0) == COMMAND && errno == EACCES && fake.kept == old && fake.shared == old);
+	CHECK(mr.pd == &other && mr.addr == new && mr.length == sizeof new && mr.lkey == lkey);
+
+	fake.refuses = 1;
+	CHECK(ibv_rereg_mr(&mr, TRANSLATION, NULL, old, sizeof old, 0) == DONT_FORK_NEW && mr.addr == new);
+	tell(NEXT_ERRNO, EACCES);
+	fake.refuses = 0;
+	CHECK(ibv_rereg_mr(&mr, ACCESS, NULL, NULL, 0, 1) == COMMAND);
+	CHECK(ibv_rereg_mr(&mr, TRANSLATION, NULL, old, sizeof old, 0) == 0 && mr.addr == old && fake.shared == new);
+}
+
 static void test_domains(void)
 {
 	struct v_td_init_attr none = {0}, unknown = {1};
@@ -477,7 +515,7 @@ static void test_look_up(void)
 #ifndef __SANITIZE_ADDRESS__
 	void *lib = dlopen("libibverbs.so.1", RTLD_LAZY | RTLD_NOLOAD), *self = dlopen(NULL, RTLD_LAZY), *libc = dlopen("libc.so.6", RTLD_LAZY);
 	CHECK(lib && self && libc);
-	CHECK(dlsym(lib, "ibv_open_device") == (void *)ibv_open_device && dlsym(lib, "ibv_qp_to_qp_ex") == (void *)ibv_qp_to_qp_ex);
+	CHECK(dlsym(lib, "ibv_open_device") == (void *)ibv_open_device && dlsym(lib, "ibv_qp_to_qp_ex") == (void *)ibv_qp_to_qp_ex && dlsym(lib, "ibv_rereg_mr") == (void *)ibv_rereg_mr);
 	CHECK(dlsym(lib, "fake_close") == (void *)fake_close && dlsym(lib, "ibv_close_device") == NULL && dlerror() != NULL);
 	CHECK(dlsym(libc, "ibv_open_device") == NULL && dlvsym(lib, "ibv_open_device", "IBVERBS_1.0") != (void *)ibv_open_device);
 	CHECK(dlvsym(lib, "ibv_open_device", "IBVERBS_1.1") == (void *)ibv_open_device);
@@ -490,7 +528,7 @@ static void test_look_up(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		T(test_cq), T(test_cq_threads), T(test_qp_table), T(test_qp_threads), T(test_builders), T(test_builder_errors), T(test_windows), T(test_domains), T(test_look_up),
+		T(test_cq), T(test_cq_threads), T(test_qp_table), T(test_qp_threads), T(test_builders), T(test_builder_errors), T(test_windows), T(test_rereg_mr), T(test_domains), T(test_look_up),
 	};
 	alarm(300); /* to what hangs */
 	test_open();
