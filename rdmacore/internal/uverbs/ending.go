@@ -14,8 +14,8 @@ import (
 // An InfiniBand adapter hears nothing of the end of the peer's queue pair: its program learns of it at its next Send, which
 // nobody acknowledges. Programs written for that end with receives posted, and take a flushed one for an error. So
 // of a queue pair brought up by hand, and of all with the RoCE presentation, a peer's close in good order, which loses
-// nothing, is kept from the program: receives that it flushes wait until the program posts to the Send Queue, which completes with
-// RETRY_EXC_ERR, or changes the queue pair to ERR. RESET and DESTROY drop them. Every other end is told at
+// nothing, is kept from the program: receives that it flushes wait until a Send has completed with RETRY_EXC_ERR, or the
+// program changes the queue pair to ERR. RESET and DESTROY drop them. Every other end is told at
 // once, because what has completed as sent may be lost.
 //
 // Nor does a completion that the program does not find raise an event: gloo takes each for one of a queue that is there still.
@@ -30,7 +30,9 @@ type ending struct {
 	stalled  bool      // the port, or the peer's, was down for longer than the program allows
 	held     []uabi.WC // receives that flushed
 	over     bool      // a stream by hand is, and all that was posted to it has completed
-	behind   []uabi.WC // of Sends that came before that: they complete behind those
+	behind   []uabi.WC // of Sends that came before that, which complete behind those, or that nobody acknowledges
+
+	unanswered unanswering
 }
 
 // Which receives raise no event when they flush: those that withhold keeps. The core asks with locks held, under which q.mu is none
@@ -155,11 +157,16 @@ func (q *QP) Over(c Connection) {
 func (q *QP) releaseHeld() {
 	q.recvCQ.sift() // so that they stay in order
 	q.mu.Lock()
-	held := q.ending.held
+	held, behind := q.ending.held, []uabi.WC(nil)
 	q.ending.told, q.ending.held = true, nil
+	if q.ending.over {
+		behind, q.ending.behind = q.ending.behind, nil
+		q.ending.unanswered.stop()
+	}
 	q.hush()
 	q.mu.Unlock()
 	q.recvCQ.add(held...)
+	q.sendCQ.add(behind...)
 	if q.qp.State() == verbs.StateError {
 		q.inError()
 	}
@@ -192,9 +199,12 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		q.mu.Unlock()
 		return len(wcs)
 	}
-	if _, hand := q.taken.(*link); sends && hand && !e.over {
+	if _, hand := q.taken.(*link); sends && hand && (!e.over || q.unanswered()) {
 		wcs = wcs[:min(len(wcs), max(0, q.sendDepth-len(e.behind)))]
 		e.behind = append(e.behind, wcs...)
+		if e.over {
+			q.await(q.taken)
+		}
 		q.mu.Unlock()
 		return len(wcs)
 	}
@@ -208,29 +218,6 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		q.releaseHeld()
 	}
 	return n
-}
-
-// settled completes the Sends that were late, now that the stream of c is over, or came to nothing.
-func (q *QP) settled(c Connection) {
-	q.sendCQ.sift() // who is to blame is known then
-	q.mu.Lock()
-	e := &q.ending
-	if q.taken != c {
-		q.mu.Unlock()
-		return
-	}
-	behind, told := e.behind, e.told
-	e.over, e.behind = true, nil
-	if len(behind) > 0 && !e.blamed && (!told || e.stalled) {
-		e.blamed, behind[0].Status = true, uabi.WCRetryExcErr
-	}
-	dropped := e.dropping
-	q.mu.Unlock()
-	if len(behind) == 0 || dropped {
-		return
-	}
-	q.sendCQ.add(behind...)
-	q.releaseHeld()
 }
 
 // gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP
@@ -254,7 +241,8 @@ func (q *QP) gone() bool {
 func (q *QP) part() {
 	q.mu.Lock()
 	c, first := q.taken, !q.ending.parting
-	q.ending.parting, q.ending.told, q.ending.held = true, true, nil
+	q.ending.parting, q.ending.told, q.ending.held, q.ending.behind = true, true, nil, nil
+	q.ending.unanswered.stop()
 	q.ending.dropping = q.discreet()
 	q.hush()
 	q.mu.Unlock()

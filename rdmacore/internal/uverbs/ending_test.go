@@ -30,7 +30,7 @@ func (s *side) over() {
 // alone is a side with a receive whose peer has ended its queue pair.
 func alone(t *testing.T) *side {
 	a, b := at(t, addr1), at(t, addr2)
-	a.raise(b)
+	a.raiseTo(b.gid(), b.qp.QPN, 1, 1)
 	b.raise(a)
 	talk(t, a, b)
 	talk(t, a, b) // after which no nudge can cross the close (decision 0014)
@@ -306,6 +306,7 @@ func TestLateBeforeOver(t *testing.T) {
 func TestLateInIdle(t *testing.T) {
 	a, c := newSide(started(t, Config{}), allRights), &link{}
 	q := a.verbs()
+	q.attr.AttrMask, q.attr.Timeout = uabi.QPTimeout, 1
 	require.NoError(t, q.Take(c))
 	require.Equal(t, verbs.StateIdle, q.Verbs().State())
 	require.Equal(t, 1, q.late(false, 1))

@@ -230,6 +230,7 @@ func (q *QP) reset() error {
 	}
 	err := q.forget()
 	q.mu.Lock()
+	q.ending.unanswered.stop()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
 	q.hush()
 	q.struck.Store(false)
