@@ -14,15 +14,24 @@ import (
 )
 
 // toItself brings a queue pair up whose peer is itself. Its stream is a TCP connection with one end, which TCP
-// can have (RFC 9293 3.5, simultaneous open): what is sent there is received there.
+// can have (RFC 9293 3.5, simultaneous open): what is sent there is received there. There is nobody to agree with about RDMA Reads: it
+// grants itself what it would offer, with the place for placed Writes.
 func (l *link) toItself() (<-chan struct{}, error) {
+	a, err := l.qp.qp.Query()
+	if err != nil {
+		return nil, err
+	}
+	reads, placed := -1, a.PlacedWrites
+	if placed {
+		reads = min(a.IRD, a.ORD) + 1
+	}
 	nc, err := l.dev.oneEnded(l.me)
 	if err != nil {
 		return nil, err
 	}
 	on := true
 	err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.StreamConfig{
-		Conn: nc, Role: mpa.Initiator, CRC: l.dev.config.CRC, PeerIRD: -1, PeerORD: -1,
+		Conn: nc, Role: mpa.Initiator, CRC: l.dev.config.CRC, Enhanced: placed, IRD: reads, ORD: reads, PeerIRD: reads, PeerORD: reads,
 	}})
 	if err != nil {
 		_ = nc.Close()

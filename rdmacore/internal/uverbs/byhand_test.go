@@ -164,6 +164,22 @@ func TestByHandToItself(t *testing.T) {
 	require.NoError(t, s.to(uabi.QPSErr))
 }
 
+// TestByHandToItselfPlaced: of one with the RoCE presentation a Write completes when it is placed, and as many Reads are under way as of others.
+func TestByHandToItselfPlaced(t *testing.T) {
+	s := newSide(started(t, Config{Addr: addr1, CRC: true, RoCE: true}), allRights)
+	s.raise(s)
+	for i := range 100 {
+		s.fill(0, []byte{byte(i + 1)})
+		s.posted(rdma(signaled(uabi.WRRDMAWrite, 1), s, 8192), s.sge(0, 4096))
+		require.EqualValues(t, uabi.WCSuccess, s.one().Status)
+		require.Equal(t, byte(i+1), s.read(8192, 1)[0])
+	}
+	a, err := s.verbs().Verbs().Query()
+	require.NoError(t, err)
+	assert.True(t, a.PlacedWrites)
+	assert.Equal(t, maxReads, a.ORD)
+}
+
 // TestByHandRefusals: what names no queue pair, and the same twice.
 func TestByHandRefusals(t *testing.T) {
 	a, b := at(t, addr1), at(t, addr2)
