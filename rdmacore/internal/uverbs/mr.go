@@ -153,8 +153,11 @@ func (f *File) reregMR(q *uabi.ReregMR, p *uabi.ReregMRResp) error {
 		c.Key = uint8(m.mr.STag())
 	}
 	next.memory = c.Memory
-	delete(f.tags, uint32(m.mr.STag()))
-	if err := m.mr.Reregister(next.pd.pd, c); err != nil {
+	was := uint32(m.mr.STag())
+	if err = m.mr.Reregister(next.pd.pd, c); !errors.Is(err, verbs.ErrWindowsBound) { // else it is as it was
+		delete(f.tags, was)
+	}
+	if err != nil {
 		return err
 	}
 	m.pd, m.memory, m.va, m.flags = next.pd, next.memory, next.va, next.flags

@@ -179,6 +179,10 @@ func TestWindowsAndTheRest(t *testing.T) {
 	a.binds(a.bound(a.window(2), uabi.BindByRequest, 1, 0, 64, uabi.AccessRemoteRead))
 	_, err := write[uabi.None](b.program, uabi.CmdDeregMR, &uabi.DeregMR{MRHandle: b.mr.MRHandle})
 	assert.Equal(t, syscall.EBUSY, errnoOf(t, err))
+	of := b.file.tags[b.mr.Lkey]
+	_, err = write[uabi.ReregMRResp](b.program, uabi.CmdReregMR, &uabi.ReregMR{MRHandle: b.mr.MRHandle, Flags: uabi.ReregAccess, AccessFlags: windowed})
+	assert.Equal(t, syscall.EBUSY, errnoOf(t, err))
+	assert.Same(t, of, b.file.tags[b.mr.Lkey], "it is as it was")
 	must[uabi.DestroyQPResp](b.program, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
 	must[uabi.None](b.program, uabi.CmdDeregMR, &uabi.DeregMR{MRHandle: b.mr.MRHandle})
 	_, err = write[uabi.None](b.program, uabi.CmdDeallocPD, &uabi.DeallocPD{PDHandle: b.pd})
