@@ -57,6 +57,25 @@ func (l LLPStream) Stop(next wr.State) error {
 	return l.s.q.stop(l.s, next)
 }
 
+// PeerGone reports whether RTS was left because the peer's end of the stream is gone, without a Terminate Message: it was closed,
+// reset or lost. It is false again when the queue pair is modified behind the stream's end.
+func (l LLPStream) PeerGone() bool {
+	if l.s == nil || l.s.passed.Load() {
+		return false
+	}
+	select {
+	case <-l.s.decided:
+	default:
+		return false
+	}
+	switch l.s.outcome.cause {
+	case faultPeerClosed, faultPeerClosedBusy, faultLLPReset, faultLLPLost:
+		return true
+	default:
+		return false
+	}
+}
+
 // End says how the stream ended; false if it has not, or never was.
 func (l LLPStream) End() (End, bool) {
 	if l.s == nil {

@@ -53,6 +53,7 @@ type session struct {
 	cause      cause                  // why; set before stop is closed
 	laterFault atomic.Uint32          // a later streamFault, for finish; see failAgain
 	outcome    End                    // how it ended; set before over is closed
+	passed     atomic.Bool            // the queue pair has left the state that its end has led to
 	resets     bool                   // finish has reset the stream
 	folded     bool                   // into QP.ended; guarded by QP.mu
 

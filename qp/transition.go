@@ -42,6 +42,9 @@ func (q *QP) enter(t transition, why trigger) {
 	if q.cfg.Trace != nil {
 		q.traceState(q.State(), t.Next, why.String(), nil)
 	}
+	if s := q.last.Load(); s != nil {
+		s.passed.Store(true)
+	}
 	q.setState(t.Next)
 	if t.Actions&actFlush != 0 { // Idle to Error: not through Terminate (6.1.1)
 		q.terminate = nil

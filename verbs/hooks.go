@@ -42,6 +42,7 @@ func init() {
 		h, ok := q.(*QP).q.Heard(ask)
 		return verbsinternal.Heard(h), ok
 	}
+	verbsinternal.PeerGone = func(q verbsinternal.QP) bool { return q.(*QP).q.LLPStream().PeerGone() }
 	verbsinternal.Idle = func(q verbsinternal.QP) bool { return q.(*QP).q.Idle() }
 	verbsinternal.Yield = func(c verbsinternal.CQ) { c.(*CQ).q.Yield() }
 	verbsinternal.Drive = func(c verbsinternal.CQ) bool { return c.(*CQ).q.Drive() }

@@ -165,6 +165,9 @@ var (
 	// anything. It does not block. Poll does so by itself: this is for a thread that polls another queue, and has
 	// nothing to do.
 	Drive func(c CQ) bool
+	// PeerGone reports whether the stream of q has left RTS because the peer's end of it was closed, reset or lost, and q was not modified
+	// since it ended. It takes no lock.
+	PeerGone func(q QP) bool
 	// Idle reports whether nothing that was posted to q is to complete, and it shares no receives.
 	Idle func(q QP) bool
 	// Yield says that the program does not poll c from here on: what arrives is received all the same.

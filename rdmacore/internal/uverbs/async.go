@@ -68,12 +68,20 @@ func (d *Device) event(e verbs.Event) {
 		if !ok {
 			return
 		}
+		q.telling.Lock()
+		defer q.telling.Unlock()
+		if s := v.State(); s == verbs.StateIdle || s == verbs.StateRTS { // RESET has overtaken the event, which came behind Error
+			return
+		}
 		kind, ok := qpEvents[e.ID]
 		if !ok {
 			kind = uabi.EventQPFatal
 		}
 		if q.withoutEvent(e.ID) {
 			d.reportFailure(q, "failed", e)
+			if q.waitsForPeer() { // it is in RTS still, for the program
+				return
+			}
 		} else {
 			d.reportFailure(q, "event "+eventNames[kind], e)
 			d.raise(&q.async, q.user, kind)

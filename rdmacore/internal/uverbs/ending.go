@@ -30,7 +30,8 @@ type ending struct {
 	stalled  bool      // the port, or the peer's, was down for longer than the program allows
 	held     []uabi.WC // receives that flushed
 	over     bool      // a stream by hand is, and all that was posted to it has completed
-	behind   []uabi.WC // of Sends that came before that, which complete behind those, or that nobody acknowledges
+	flushed  []uabi.WC // Sends that nobody acknowledges
+	behind   []uabi.WC // of Sends that came after the stream, and complete behind what was posted to it
 
 	unanswered unanswering
 }
@@ -40,6 +41,7 @@ type ending struct {
 const (
 	hushNone    = iota
 	hushClosing // while the stream closes in good order
+	hushGone    // and when the peer's end of it is gone
 	hushAll
 )
 
@@ -53,6 +55,8 @@ func (q *QP) hush() {
 		h = hushNone
 	case e.closed || q.announced():
 		h = hushAll
+	case q.byHand():
+		h = hushGone
 	}
 	q.hushed.Store(h)
 }
@@ -63,12 +67,15 @@ func hushes(context any) bool {
 	if !ok {
 		return false
 	}
+	s := q.qp.State()
+	closes := s == verbs.StateClosing || s == verbs.StateIdle
 	switch q.hushed.Load() {
 	case hushNone:
 		return false
 	case hushClosing:
-		s := q.qp.State()
-		return s == verbs.StateClosing || s == verbs.StateIdle
+		return closes
+	case hushGone:
+		return closes || verbsinternal.PeerGone(q.qp)
 	}
 	return true
 }
@@ -113,12 +120,15 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 		return false
 	case e.told || q.taken == nil:
 		return false
+	case d.Op != verbs.OpRecv && q.unanswered():
+		e.flushed = append(e.flushed, *w)
+		return true
 	case d.Op != verbs.OpRecv:
 		if !e.blamed && !e.unready && q.uc == nil && q.discreet() {
 			e.blamed, w.Status = true, uabi.WCRetryExcErr
 		}
 		return false
-	case e.closed || s == verbs.StateClosing || s == verbs.StateIdle || q.announced():
+	case e.closed || s == verbs.StateClosing || s == verbs.StateIdle || q.announced() || q.unanswered():
 		e.held = append(e.held, *w)
 		return true
 	}
@@ -136,7 +146,7 @@ func (q *QP) Over(c Connection) {
 	good := q.qp.State() == verbs.StateIdle
 	q.ending.closed = good
 	q.hush()
-	lasting, announced, told := good && q.discreet(), q.announced(), q.ending.told
+	lasting, announced, told := good && q.discreet() || q.unanswered(), q.announced(), q.ending.told
 	q.mu.Unlock()
 	if good {
 		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
@@ -155,18 +165,19 @@ func (q *QP) Over(c Connection) {
 
 // releaseHeld gives the program the receives that withhold kept, and would have: it brings the end about, or is about to hear of it.
 func (q *QP) releaseHeld() {
-	q.recvCQ.sift() // so that they stay in order
+	q.sendCQ.sift() // so that they stay in order
+	q.recvCQ.sift()
 	q.mu.Lock()
-	held, behind := q.ending.held, []uabi.WC(nil)
-	q.ending.told, q.ending.held = true, nil
-	if q.ending.over {
-		behind, q.ending.behind = q.ending.behind, nil
-		q.ending.unanswered.stop()
+	e := &q.ending
+	held, sends := e.held, e.flushed
+	e.told, e.held, e.flushed = true, nil, nil
+	if e.over {
+		sends = append(sends, e.takeWaiting()...)
 	}
 	q.hush()
 	q.mu.Unlock()
 	q.recvCQ.add(held...)
-	q.sendCQ.add(behind...)
+	q.sendCQ.add(sends...)
 	if q.qp.State() == verbs.StateError {
 		q.inError()
 	}
@@ -241,8 +252,8 @@ func (q *QP) gone() bool {
 func (q *QP) part() {
 	q.mu.Lock()
 	c, first := q.taken, !q.ending.parting
-	q.ending.parting, q.ending.told, q.ending.held, q.ending.behind = true, true, nil, nil
-	q.ending.unanswered.stop()
+	q.ending.parting, q.ending.told, q.ending.held = true, true, nil
+	_ = q.ending.takeWaiting()
 	q.ending.dropping = q.discreet()
 	q.hush()
 	q.mu.Unlock()

@@ -106,10 +106,10 @@ func TestByHandPeerEndsThenError(t *testing.T) {
 	talk(t, b, c)
 }
 
-// TestByHandPeerFails: a reset may have lost what has completed as sent, so it is told at once: by completions, and no event.
+// TestByHandPeerFails: a reset may have lost what has completed as sent, so it is told: by completions, and no event.
 func TestByHandPeerFails(t *testing.T) {
 	a, b := at(t, addr1), at(t, addr2)
-	a.raise(b)
+	a.raiseTo(b.gid(), b.qp.QPN, 1, 1)
 	b.raise(a)
 	talk(t, a, b)
 	_, err := a.recv(9, a.sge(0, 8))
@@ -250,10 +250,20 @@ func TestEndsWithoutEvents(t *testing.T) {
 			b.destroy()
 			a.over()
 			assert.Zero(t, pending(fd))
+			a.patient(1)
 			a.posted(signaled(uabi.WRSend, 4), a.sge(0, 8))
 			await(t, fd, 8)
 			require.Len(t, a.poll(16), 5)
 			assert.Equal(t, 8, pending(fd), "once")
+		})
+		t.Run(fmt.Sprint("peer fails, roce ", roce), func(t *testing.T) {
+			a, b, fd := armed(t, roce)
+			require.NoError(t, b.to(uabi.QPSErr))
+			a.over()
+			assert.Zero(t, pending(fd))
+			require.NoError(t, a.to(uabi.QPSErr))
+			await(t, fd, 8)
+			require.Len(t, a.poll(16), 4)
 		})
 		t.Run(fmt.Sprint("DESTROY, roce ", roce), func(t *testing.T) {
 			a, _, fd := armed(t, roce)
@@ -281,6 +291,7 @@ func TestLateBeforeOver(t *testing.T) {
 	a, b := pair(t, Config{}, allRights)
 	c := &link{} // by hand, and tells when the test says so
 	require.NoError(t, a.verbs().Take(c))
+	a.patient(1)
 	require.NoError(t, b.to(uabi.QPSErr))
 	<-a.verbs().Verbs().Done()
 	_, err := a.recv(1, a.sge(0, 8))
@@ -306,7 +317,7 @@ func TestLateBeforeOver(t *testing.T) {
 func TestLateInIdle(t *testing.T) {
 	a, c := newSide(started(t, Config{}), allRights), &link{}
 	q := a.verbs()
-	q.attr.AttrMask, q.attr.Timeout = uabi.QPTimeout, 1
+	a.patient(1)
 	require.NoError(t, q.Take(c))
 	require.Equal(t, verbs.StateIdle, q.Verbs().State())
 	require.Equal(t, 1, q.late(false, 1))

@@ -43,7 +43,15 @@ func TestLastWQE(t *testing.T) {
 			assert.True(t, a.quiet(), "the program does not know")
 			require.NoError(t, a.to(uabi.QPSErr))
 		},
+		"the peer's reset, and a change": func(a, b *side) {
+			require.NoError(t, b.to(uabi.QPSErr))
+			a.over()
+			<-a.verbs().taken.(*link).over
+			assert.True(t, a.quiet(), "the program does not know")
+			require.NoError(t, a.to(uabi.QPSErr))
+		},
 		"the peer's close, and a Send": func(a, b *side) {
+			a.patient(1)
 			b.destroy()
 			a.over()
 			a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))

@@ -40,7 +40,7 @@ func (q *QP) current(s verbs.State) uint8 {
 	if q.state == uabi.QPSErr { // the program has said so; with the RoCE presentation the stream takes its time to end (fail)
 		return uabi.QPSErr
 	}
-	if q.ending.closed && !q.ending.told && q.discreet() {
+	if q.ending.closed && !q.ending.told && q.discreet() || q.unanswered() {
 		return uabi.QPSRTS
 	}
 	if q.struck.Load() { // or is about to be
@@ -229,8 +229,10 @@ func (q *QP) reset() error {
 		}
 	}
 	err := q.forget()
+	q.telling.Lock()
+	defer q.telling.Unlock()
 	q.mu.Lock()
-	q.ending.unanswered.stop()
+	_ = q.ending.takeWaiting()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
 	q.hush()
 	q.struck.Store(false)

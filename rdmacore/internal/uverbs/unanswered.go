@@ -5,14 +5,18 @@ package uverbs
 import (
 	"time"
 
+	"github.com/softrnic/softrnic/internal/verbsinternal"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 )
 
-// A Send to a queue pair that is no more is one that nobody acknowledges: an adapter ends it when the time of timeout and retry_cnt is over
-// (IBA 9.7.6.1.3). A program that has only a credit to give back when its peer has gone, as UCX has, is done by then. So Sends behind
-// a close in good order wait as long, here without being sent.
+// What is sent to a queue pair that is no more nobody acknowledges: an adapter ends it when the time of timeout and retry_cnt is over (IBA
+// 9.7.6.1.3). A program that has only a credit to give back when its peer has gone, as UCX has, or has no use for its receives any more, as
+// gloo, is done by then. So when the peer's end of a stream by hand is gone, what flushes waits as long, and what is posted behind it.
+//
+// A close in good order loses nothing: its time begins with a Send. Any other end may have lost what has completed as sent, so
+// its time begins at once.
 
-// unanswering are the timers of such Sends, from the first of them on. The zero value has none.
+// unanswering are the timers of that. The zero value has none.
 type unanswering struct{ limit, saying *time.Timer }
 
 func (u *unanswering) stop() {
@@ -27,15 +31,27 @@ func (u *unanswering) stop() {
 
 // unanswered reports whether nobody acknowledges Sends, which the program does not know yet; q.mu is held.
 func (q *QP) unanswered() bool {
-	_, hand := q.taken.(*link)
 	e := &q.ending
-	return hand && e.closed && !e.told && !e.blamed && q.uc == nil
+	return q.byHand() && !e.told && !e.blamed && !e.unready && !e.stalled && (e.closed || verbsinternal.PeerGone(q.qp))
 }
 
-// await gives the Sends behind the stream of c up when their time is over; q.mu is held.
+// waitsForPeer is unanswered, without the lock.
+func (q *QP) waitsForPeer() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unanswered()
+}
+
+// byHand reports whether the queue pair is one of a reliable connection that was brought up by hand; q.mu is held.
+func (q *QP) byHand() bool {
+	_, hand := q.taken.(*link)
+	return hand && q.uc == nil
+}
+
+// await gives up what waits for an acknowledgement of the peer, and does not get it, when its time is over; q.mu is held.
 func (q *QP) await(c Connection) {
 	e := &q.ending
-	if len(e.behind) == 0 || e.unanswered != (unanswering{}) {
+	if e.closed && len(e.behind) == 0 || e.unanswered != (unanswering{}) {
 		return
 	}
 	limit, ends := q.answerTime()
@@ -44,12 +60,20 @@ func (q *QP) await(c Connection) {
 	}
 	if !ends || limit > sayTime {
 		e.unanswered.saying = time.AfterFunc(sayTime, func() {
-			q.file.dev.Report("unanswered", "queue pair %#x sends to a peer that has destroyed its queue pair: that ends with RETRY_EXC_ERR when the time of timeout and retry_cnt is over", q.qpn)
+			q.file.dev.Report("unanswered", "queue pair %#x has a peer that has destroyed its queue pair, or has ended: what is sent to it ends with RETRY_EXC_ERR when the time of timeout and retry_cnt is over", q.qpn)
 		})
 	}
 }
 
-// settled has the Sends that were late complete, now that the stream of c is over, or came to nothing.
+// takeWaiting takes the Sends that wait; q.mu is held.
+func (e *ending) takeWaiting() []uabi.WC {
+	all := append(e.flushed, e.behind...)
+	e.flushed, e.behind = nil, nil
+	e.unanswered.stop()
+	return all
+}
+
+// settled has what has flushed, and the Sends that were late, complete, now that the stream of c is over, or came to nothing.
 func (q *QP) settled(c Connection) {
 	q.sendCQ.sift() // who is to blame is known then
 	q.mu.Lock()
@@ -68,18 +92,17 @@ func (q *QP) settled(c Connection) {
 	}
 }
 
-// completeLate completes the Sends behind the stream of c, the first with RETRY_EXC_ERR if nothing else has told of the end.
+// completeLate completes the Sends of the stream of c, and behind it, that have waited, the first with RETRY_EXC_ERR if nothing else has told
+// of the end; and the receives.
 func (q *QP) completeLate(c Connection) {
 	q.mu.Lock()
 	e := &q.ending
-	if q.taken != c || len(e.behind) == 0 {
+	if q.taken != c || len(e.behind) == 0 && !q.unanswered() {
 		q.mu.Unlock()
 		return
 	}
-	behind := e.behind
-	e.behind = nil
-	e.unanswered.stop()
-	if !e.blamed && (!e.told || e.stalled) {
+	behind := e.takeWaiting()
+	if len(behind) > 0 && !e.blamed && (!e.told || e.stalled) {
 		e.blamed, behind[0].Status = true, uabi.WCRetryExcErr
 	}
 	dropped := e.dropping

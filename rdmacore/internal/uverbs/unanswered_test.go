@@ -26,9 +26,17 @@ func unacknowledged(t *testing.T, timeout uint8) (*side, *told) {
 	require.NoError(t, err)
 	b.destroy()
 	a.over()
+	<-a.verbs().taken.(*link).over
 	a.posted(uabi.SendWR{WRID: 1, Opcode: uabi.WRSend}, a.sge(0, 8)) // unsignaled
 	a.posted(signaled(uabi.WRSend, 2), a.sge(0, 8))
 	return a, said
+}
+
+// timers are those of the queue pair.
+func (q *QP) timers() unanswering {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ending.unanswered
 }
 
 // statuses are those of n completions, in their order.
@@ -47,7 +55,7 @@ func TestUnacknowledged(t *testing.T) {
 	assert.Equal(t, [][2]uint64{{1, uabi.WCRetryExcErr}, {2, uabi.WCWRFlushErr}, {9, uabi.WCWRFlushErr}}, a.statuses(3))
 	assert.GreaterOrEqual(t, time.Since(begun), 2*4096*time.Nanosecond<<timeout)
 	assert.EqualValues(t, uabi.QPSErr, a.query().QPState)
-	assert.Equal(t, unanswering{}, a.verbs().ending.unanswered)
+	assert.Equal(t, unanswering{}, a.verbs().timers())
 	a.posted(signaled(uabi.WRSend, 3), a.sge(0, 8))
 	assert.Equal(t, [][2]uint64{{3, uabi.WCWRFlushErr}}, a.statuses(1))
 }
@@ -57,12 +65,10 @@ func TestUnacknowledged(t *testing.T) {
 func TestUnacknowledgedEnds(t *testing.T) {
 	for _, timeout := range []uint8{0, 31} {
 		a, said := unacknowledged(t, timeout)
-		a.verbs().mu.Lock()
-		u := a.verbs().ending.unanswered
-		a.verbs().mu.Unlock()
+		u := a.verbs().timers()
 		require.Equal(t, [2]bool{timeout != 0, true}, [2]bool{u.limit != nil, u.saying != nil})
 		require.Eventually(t, func() bool { return len(said.all()) > 0 }, time.Minute, time.Millisecond)
-		assert.Contains(t, said.all()[0], "sends to a peer that has destroyed its queue pair")
+		assert.Contains(t, said.all()[0], "has a peer that has destroyed its queue pair")
 		assert.Empty(t, a.poll(16))
 		assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
 		require.NoError(t, a.to(uabi.QPSErr))
@@ -71,12 +77,12 @@ func TestUnacknowledgedEnds(t *testing.T) {
 			got[w.WRID] = w.Status
 		}
 		assert.Equal(t, map[uint64]uint32{1: uabi.WCWRFlushErr, 2: uabi.WCWRFlushErr, 9: uabi.WCWRFlushErr}, got)
-		assert.Equal(t, unanswering{}, a.verbs().ending.unanswered)
+		assert.Equal(t, unanswering{}, a.verbs().timers())
 
 		b, _ := unacknowledged(t, timeout)
 		require.NoError(t, b.to(uabi.QPSReset))
 		assert.Empty(t, b.poll(16))
-		assert.Equal(t, unanswering{}, b.verbs().ending.unanswered)
+		assert.Equal(t, unanswering{}, b.verbs().timers())
 		c := at(t, addr2)
 		b.raise(c)
 		c.raise(b)
@@ -86,7 +92,74 @@ func TestUnacknowledgedEnds(t *testing.T) {
 		q := d.verbs()
 		d.destroy()
 		assert.Empty(t, d.poll(16))
-		assert.Equal(t, unanswering{}, q.ending.unanswered)
+		assert.Equal(t, unanswering{}, q.timers())
+	}
+}
+
+// patient sets the time of the attributes.
+func (s *side) patient(timeout uint8) {
+	q := s.verbs()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.attr.AttrMask |= uabi.QPTimeout
+	q.attr.Timeout, q.attr.RetryCnt = timeout, 1
+}
+
+// vanished is a side with a receive (20), and a Send (10) for which the peer has no receive, when the peer goes.
+func vanished(t *testing.T, timeout uint8) *side {
+	t.Helper()
+	const longest = 0 // of min_rnr_timer: 655 ms
+	a, b, _ := rnrPair(t, 6, longest)
+	a.patient(timeout)
+	<-a.verbs().taken.(*link).up
+	<-b.verbs().taken.(*link).up
+	_, err := a.recv(20, a.sge(0, 8))
+	require.NoError(t, err)
+	a.posted(signaled(uabi.WRSend, 10), a.sge(0, 8))
+	b.destroy()
+	return a
+}
+
+// TestPeerVanishes: what is under way when the peer goes, and what is posted then, waits as on an adapter.
+func TestPeerVanishes(t *testing.T) {
+	const timeout = 14
+	begun := time.Now()
+	a := vanished(t, timeout)
+	a.posted(signaled(uabi.WRSend, 11), a.sge(0, 8))
+	assert.Equal(t, [][2]uint64{{10, uabi.WCRetryExcErr}, {11, uabi.WCWRFlushErr}, {20, uabi.WCWRFlushErr}}, a.statuses(3))
+	assert.GreaterOrEqual(t, time.Since(begun), 2*4096*time.Nanosecond<<timeout)
+	assert.EqualValues(t, uabi.QPSErr, a.query().QPState)
+	assert.Empty(t, a.poll(16))
+	assert.True(t, a.quiet())
+
+	for _, timeout := range []uint8{0, 31} {
+		a := vanished(t, timeout)
+		a.over()
+		a.posted(signaled(uabi.WRSend, 11), a.sge(0, 8))
+		_, err := a.recv(21, a.sge(0, 8))
+		require.NoError(t, err)
+		assert.Empty(t, a.poll(16))
+		assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
+		<-a.verbs().taken.(*link).over
+		require.NoError(t, a.to(uabi.QPSErr))
+		all := a.poll(16)
+		require.Len(t, all, 4)
+		for _, w := range all {
+			assert.EqualValues(t, uabi.WCWRFlushErr, w.Status, "%+v", w)
+		}
+
+		a = vanished(t, timeout)
+		require.NoError(t, a.to(uabi.QPSReset))
+		assert.Empty(t, a.poll(16))
+		b := at(t, addr2)
+		a.raise(b)
+		b.raise(a)
+		talk(t, a, b)
+
+		a = vanished(t, timeout)
+		q := a.verbs()
+		a.destroy()
+		assert.Equal(t, unanswering{}, q.timers())
 	}
 }
 
