@@ -37,6 +37,7 @@ type link struct {
 
 	mu    sync.Mutex
 	close func() // begins an orderly close; nil before it is up
+	asked bool   // for a close, before that: the queue pair is in RTS a moment earlier
 	trials
 	once sync.Once
 }
@@ -221,13 +222,20 @@ func (l *link) closes(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.close = f
+	l.part()
 }
 
-// Disconnect begins an orderly close.
+// Disconnect begins an orderly close of a stream that is up.
 func (l *link) Disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if f := l.close; f != nil {
+	l.asked = true
+	l.part()
+}
+
+// part begins the close that was asked for, once; l.mu is held.
+func (l *link) part() {
+	if f := l.close; f != nil && l.asked {
 		l.once.Do(func() { go f() })
 	}
 }

@@ -146,6 +146,15 @@ func TestByHandSendImmediate(t *testing.T) {
 	assert.Zero(t, b.one().WCFlags, "a plain one brings none")
 }
 
+// TestDisconnectEarly: a change to ERR may come between RTS and the link's own word of it, and is not lost.
+func TestDisconnectEarly(t *testing.T) {
+	l, closed := &link{}, make(chan struct{})
+	l.Disconnect()
+	l.closes(func() { close(closed) })
+	<-closed
+	l.Disconnect()
+}
+
 // TestByHandToItself: a queue pair that is its own peer.
 func TestByHandToItself(t *testing.T) {
 	s := at(t, addr1)

@@ -253,7 +253,7 @@ func TestEndsWithoutEvents(t *testing.T) {
 			a.patient(1)
 			a.posted(signaled(uabi.WRSend, 4), a.sge(0, 8))
 			await(t, fd, 8)
-			require.Len(t, a.poll(16), 5)
+			require.Len(t, a.wait(5), 5)
 			assert.Equal(t, 8, pending(fd), "once")
 		})
 		t.Run(fmt.Sprint("peer fails, roce ", roce), func(t *testing.T) {

@@ -204,13 +204,13 @@ func (q *QP) fail(taken Connection) error {
 
 // reset is a change to RESET: what was posted is forgotten, and another connection may come.
 func (q *QP) reset() error {
-	q.unlink()
-	defer q.unfeed()
 	q.mu.Lock()
 	q.ending.last = true // RESET tells nothing of it
 	q.ending.dropping = true
 	q.hush()
 	q.mu.Unlock()
+	q.unlink()
+	defer q.unfeed()
 	if q.qp.State() != verbs.StateIdle {
 		if err := q.fail(nil); err != nil {
 			return err
