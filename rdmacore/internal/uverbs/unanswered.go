@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softrnic/softrnic/internal/verbsinternal"
@@ -67,7 +68,7 @@ func (q *QP) await(c Connection) {
 
 // takeWaiting takes the Sends that wait; q.mu is held.
 func (e *ending) takeWaiting() []uabi.WC {
-	all := append(e.flushed, e.behind...)
+	all := slices.Concat(e.flushed, e.behind)
 	e.flushed, e.behind = nil, nil
 	e.unanswered.stop()
 	return all
