@@ -31,6 +31,7 @@ serve)
 		admin socket =
 		mon data = $PWD/mon
 		mon allow pool size one = true
+		mon data avail crit = 1
 		osd data = $PWD/osd
 		osd objectstore = memstore
 		osd crush chooseleaf type = 0
