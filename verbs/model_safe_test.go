@@ -88,15 +88,15 @@ func (w *modelWorld) safe(q *modelQP, list []verbs.Request, good bool) bool {
 // safeWhilePaused allows what needs nothing of a side that waits for a receive.
 func (w *modelWorld) safeWhilePaused(q *modelQP, list []verbs.Request) bool {
 	r, p := list[0], q.peer
-	if len(list) > 1 || memoryOp(r.Op) || readOp(r.Op) || r.Flags&verbs.Unsignaled != 0 || q.send.room() < 1 {
-		return false
+	if len(list) > 1 || memoryOp(r.Op) || readOp(r.Op) || r.Op == verbs.OpWrite || r.Flags&verbs.Unsignaled != 0 || q.send.room() < 1 {
+		return false // of a Write, no completion says when it is placed at last
 	}
 	plan := modelPlan{q: q, p: p}
 	if !plan.locally(r) {
 		return false
 	}
 	// To a side that waits anything may go: it is handled when its turn comes.
-	return len(p.held) > 0 || r.Op != verbs.OpWrite && plan.remotely(r)
+	return len(p.held) > 0 || plan.remotely(r)
 }
 
 // fine reports whether nothing goes wrong with r, as far as that is sure.
