@@ -15,8 +15,8 @@ import (
 // nobody acknowledges. Programs written for that end with receives posted, and take a flushed one for an error. So
 // of a queue pair brought up by hand, and of all with the RoCE presentation, a peer's close in good order, which loses
 // nothing, is kept from the program: receives that it flushes wait until a Send has completed with RETRY_EXC_ERR, or the
-// program changes the queue pair to ERR. RESET and DESTROY drop them. Every other end is told at
-// once, because what has completed as sent may be lost.
+// program changes the queue pair to ERR. RESET and DESTROY drop them. What of the other ends is told late has unanswered.go; the
+// rest is told at once, because what has completed as sent may be lost.
 //
 // Nor does a completion that the program does not find raise an event: gloo takes each for one of a queue that is there still.
 type ending struct {

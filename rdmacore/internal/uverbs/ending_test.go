@@ -27,17 +27,24 @@ func (s *side) over() {
 	require.Eventually(s.t, func() bool { return s.verbs().Verbs().State() == verbs.StateError }, time.Minute, time.Millisecond)
 }
 
-// alone is a side with a receive whose peer has ended its queue pair.
-func alone(t *testing.T) *side {
-	a, b := at(t, addr1), at(t, addr2)
-	a.raiseTo(b.gid(), b.qp.QPN, 1, 1)
-	b.raise(a)
-	talk(t, a, b)
-	talk(t, a, b) // after which no nudge can cross the close (decision 0014)
-	_, err := a.recv(9, a.sge(0, 8))
+// left has s, with a timeout, lose a peer that it has talked to. Its receive 9 is posted.
+func (s *side) left(t *testing.T, timeout uint8) {
+	t.Helper()
+	b := at(t, addr2)
+	s.raiseTo(b.gid(), b.qp.QPN, timeout, 1)
+	b.raise(s)
+	talk(t, s, b)
+	talk(t, s, b) // after which no nudge can cross the close (decision 0014)
+	_, err := s.recv(9, s.sge(0, 8))
 	require.NoError(t, err)
 	b.destroy()
-	a.over()
+	s.over()
+}
+
+// alone is a side with a receive whose peer has ended its queue pair.
+func alone(t *testing.T) *side {
+	a := at(t, addr1)
+	a.left(t, 1)
 	assert.NoError(t, a.verbs().Verbs().LLPStream().Err())
 	assert.Empty(t, a.poll(16))
 	assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/umem"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // sharing is a side whose queue pair takes its receives from a shared queue.
@@ -89,6 +90,19 @@ func TestLastWQE(t *testing.T) {
 		a.destroy()
 		assert.True(t, a.quiet())
 	})
+}
+
+// TestEventBehindReset: an event that RESET has overtaken is of the stream before, and tells the program nothing.
+func TestEventBehindReset(t *testing.T) {
+	a, b := sharing(started(t, Config{Addr: addr1})), at(t, addr2)
+	a.raise(b)
+	b.raise(a)
+	a.speak(b)
+	require.NoError(t, a.to(uabi.QPSErr))
+	a.last()
+	require.NoError(t, a.to(uabi.QPSReset))
+	a.dev.event(verbs.Event{ID: verbs.EventLLPReset, QP: a.verbs().Verbs().ID()})
+	assert.True(t, a.quiet())
 }
 
 // speak has a Send arrive each way, twice, after which no nudge can cross a close (decision 0014).

@@ -60,10 +60,12 @@ func (q *QP) await(c Connection) {
 		e.unanswered.limit = time.AfterFunc(limit, func() { q.errands.run(func() { q.completeLate(c) }) })
 	}
 	if !ends || limit > sayTime {
-		e.unanswered.saying = time.AfterFunc(sayTime, func() {
-			q.file.dev.Report("unanswered", "queue pair %#x has a peer that has destroyed its queue pair, or has ended: what is sent to it ends with RETRY_EXC_ERR when the time of timeout and retry_cnt is over", q.qpn)
-		})
+		e.unanswered.saying = time.AfterFunc(sayTime, func() { q.errands.run(q.sayGone) })
 	}
+}
+
+func (q *QP) sayGone() {
+	q.file.dev.Report("unanswered", "queue pair %#x has a peer that has destroyed its queue pair, or has ended: what is sent to it ends with RETRY_EXC_ERR when the time of timeout and retry_cnt is over", q.qpn)
 }
 
 // takeWaiting takes the Sends that wait; q.mu is held.

@@ -17,15 +17,7 @@ import (
 func unacknowledged(t *testing.T, timeout uint8) (*side, *told) {
 	t.Helper()
 	a, said := hasty(t, addr1)
-	b := at(t, addr2)
-	a.raiseTo(b.gid(), b.qp.QPN, timeout, 1)
-	b.raise(a)
-	talk(t, a, b)
-	talk(t, a, b) // after which no nudge can cross the close (decision 0014)
-	_, err := a.recv(9, a.sge(0, 8))
-	require.NoError(t, err)
-	b.destroy()
-	a.over()
+	a.left(t, timeout)
 	<-a.verbs().taken.(*link).over
 	a.posted(uabi.SendWR{WRID: 1, Opcode: uabi.WRSend}, a.sge(0, 8)) // unsignaled
 	a.posted(signaled(uabi.WRSend, 2), a.sge(0, 8))
