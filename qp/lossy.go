@@ -32,10 +32,17 @@ type Lossy struct {
 	Mute func(why *wr.Reason)
 	// OfWrite reports whether Immediate Data is the end of an RDMA Write with Immediate Data: it is dropped with that.
 	OfWrite func(data uint64) bool
+
+	now func() time.Time // time.Now, but in tests
 }
 
 // SetLossy is called before the first stream.
-func (q *QP) SetLossy(l *Lossy) { q.lossy = l }
+func (q *QP) SetLossy(l *Lossy) {
+	if l.now == nil {
+		l.now = time.Now
+	}
+	q.lossy = l
+}
 
 // loss is what the receive side of such a queue pair knows of what it drops.
 type loss struct {
@@ -68,17 +75,17 @@ type guesses struct {
 	until time.Time // blind; zero before freeGuesses
 }
 
-func (g *guesses) add(stag uint32) {
+func (g *guesses) add(stag uint32, now time.Time) {
 	if g.count > 0 && stag == g.last {
 		return
 	}
 	g.last = stag
 	if g.count++; g.count >= freeGuesses {
-		g.until = time.Now().Add(min(leastBlind<<min(g.count-freeGuesses, 10), mostBlind))
+		g.until = now.Add(min(leastBlind<<min(g.count-freeGuesses, 10), mostBlind))
 	}
 }
 
-func (g *guesses) blind() bool { return g.count >= freeGuesses && time.Now().Before(g.until) }
+func (g *guesses) blind(now time.Time) bool { return g.count >= freeGuesses && now.Before(g.until) }
 
 // lossyFault is what becomes of a fault that a reliable queue pair's receive side ends with.
 type lossyFault uint8
@@ -119,7 +126,7 @@ func (r *receiver) handOnLossy(op rdmap.Opcode, seg ddp.Segment) streamFault {
 	case behind && op.IsImmediate() && l.OfWrite(immediateData(seg).Value):
 		return r.skipSend(seg)
 	}
-	if (op == rdmap.Write && seg.Size() > 0 || op.Invalidates()) && l.guesses.blind() {
+	if (op == rdmap.Write && seg.Size() > 0 || op.Invalidates()) && l.guesses.blind(l.now()) {
 		return r.drop(op, faultTagSTag, seg, "the peer has named so many wrong STags that none is looked at for up to a second")
 	}
 	f, _ := r.handOn(op, seg) // nothing waits: see waits
@@ -127,7 +134,7 @@ func (r *receiver) handOnLossy(op rdmap.Opcode, seg ddp.Segment) streamFault {
 		return f
 	}
 	if of, _, ok := memoryCause(f); ok {
-		l.guesses.add(either(of == sideInvalidateRemote, seg.RsvdULP32(), seg.STag()))
+		l.guesses.add(either(of == sideInvalidateRemote, seg.RsvdULP32(), seg.STag()), l.now())
 	}
 	return r.drop(op, f, seg, "")
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -312,35 +313,60 @@ func TestLossyPieces(t *testing.T) {
 	assert.Zero(t, m)
 }
 
-// TestLossyGuesses: a peer that names one wrong STag after the other soon has none looked at, and Sends go on.
+// TestLossyGuesses: a peer that names one wrong STag after the other soon has none looked at for a time, and Sends go on.
 func TestLossyGuesses(t *testing.T) {
-	r, h := lossyRig(t, setup{})
+	var clock atomic.Int64 // ns
+	h := &losses{}
+	r := newIdleRig(t, setup{ird: -1, ord: -1})
+	l := h.lossy()
+	l.now = func() time.Time { return time.Unix(0, clock.Load()) }
+	r.q.SetLossy(l)
+	r.connect()
+	dropped, msn := 0, uint32(0)
 	write := func(stag wr.STag) []byte { return rawpeer.Write(uint32(stag), r.full.at(8), filled(8)).Octets() }
-	r.postRecv(wr.Recv{ID: 1}, wr.Recv{ID: 2}, wr.Recv{ID: 3})
+	// guess names n wrong STags, each another.
+	next := r.gone
+	guess := func(n int) {
+		for range n {
+			next += 1 << 16
+			r.send(write(next))
+		}
+		dropped += n
+	}
+	// requireRight: the Write to the right STag is placed, if placed says so, and the Send behind it completes.
+	requireRight := func(placed bool) {
+		t.Helper()
+		clear(r.full.mem()[8:16])
+		r.full.expect(8, make([]byte, 8))
+		if placed {
+			r.full.expect(8, filled(8))
+		} else {
+			dropped++
+		}
+		msn++
+		r.postRecv(wr.Recv{ID: 1})
+		r.send(write(r.full.stag), rawpeer.Send(msn, nil).Octets())
+		require.Len(t, r.wait(r.rcq, 1), 1)
+		r.requireMemory()
+		d, m := h.counts()
+		require.Equal(t, dropped, d)
+		require.Zero(t, m)
+	}
 	for range 100 { // a program that has yet to learn that its memory is gone
 		r.send(write(r.gone))
 	}
-	r.full.expect(8, filled(8))
-	r.send(write(r.full.stag), rawpeer.Send(1, nil).Octets())
-	require.Len(t, r.wait(r.rcq, 1), 1)
-	r.requireMemory()
-	const guesses = 60
-	for i := range guesses {
-		r.send(write(r.gone + wr.STag(i+1)<<16))
+	dropped += 100
+	requireRight(true)
+	guess(freeGuesses - 2)
+	requireRight(true)
+	for blind, i := leastBlind, 0; i < 13; blind, i = min(2*blind, mostBlind), i+1 {
+		guess(1)
+		requireRight(false)
+		guess(60) // none of them counts
+		clock.Add(int64(blind - 1))
+		requireRight(false)
+		clock.Add(1)
+		requireRight(true)
 	}
-	clear(r.full.mem()[8:16])
-	r.full.expect(8, make([]byte, 8))
-	r.send(write(r.full.stag), rawpeer.Send(2, nil).Octets())
-	require.Len(t, r.wait(r.rcq, 1), 1)
-	r.requireMemory() // the right one was not looked at
-	d, m := h.counts()
-	assert.Equal(t, 100+guesses+1, d)
-	assert.Zero(t, m)
-	require.Eventually(t, func() bool {
-		r.send(write(r.full.stag))
-		st := r.q.Stats()
-		return st.In.Write.Messages-st.Dropped > 1
-	}, patience, 50*time.Millisecond)
-	r.full.expect(8, filled(8))
 	r.requireGoesOn()
 }
