@@ -31,7 +31,7 @@ type CQ struct {
 	q        *cq.Queue
 	handler  HandlerID
 	onNotify func() // may be nil; set before the first Notify, as hushes
-	hushes   func(context any) bool
+	hushes   func(context any, op wr.Op) bool
 	refs     int              // work queues tied to it; guarded by rnic.mu
 	ends     bool             // with the last of them; guarded by rnic.mu
 	tied     map[*QP]struct{} // theirs; guarded by rnic.mu
@@ -71,7 +71,7 @@ func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 			handler.post(q)
 		}
 	}
-	qc.Hushes = func(context any) bool { return q.hushes != nil && q.hushes(context) }
+	qc.Hushes = func(context any, op wr.Op) bool { return q.hushes != nil && q.hushes(context, op) }
 	q.q = cq.New(qc)
 	r.cqs[q.ID()] = q
 	r.traceVerb("Create CQ", 0, q.ID(), 0, 0, nil)

@@ -22,7 +22,7 @@ func init() {
 	verbsinternal.MayVanish = func(r verbsinternal.RNIC) { r.(*RNIC).vanishing.Store(true) }
 	verbsinternal.Room = func(q verbsinternal.QP) (send, recv int) { return q.(*QP).q.Room() }
 	verbsinternal.OnNotify = func(c verbsinternal.CQ, f func()) { c.(*CQ).onNotify = f }
-	verbsinternal.Hush = func(c verbsinternal.CQ, hushes func(context any) bool) { c.(*CQ).hushes = hushes }
+	verbsinternal.Hush = func(c verbsinternal.CQ, hushes func(context any, op wr.Op) bool) { c.(*CQ).hushes = hushes }
 	verbsinternal.Fire = func(c verbsinternal.CQ) { c.(*CQ).q.Fire() }
 	verbsinternal.Entries = func(c verbsinternal.CQ) int { return c.(*CQ).q.Cap() }
 	verbsinternal.PollQueued = func(c verbsinternal.CQ, dst []wr.Completion) int { return c.(*CQ).q.PollQueued(dst) }

@@ -48,14 +48,14 @@ type Entry struct {
 // Queue is a Completion Queue. All methods may be called from any goroutine.
 type Queue struct {
 	id     wr.CQID
-	notify func()                 // may be nil
-	hushes func(context any) bool // may be nil
-	event  func(wr.Event)         // may be nil
-	faults *Faults                // may be nil
-	trace  func(wr.Record)        // may be nil
-	events chan struct{}          // one token: the notification that was armed
-	wake   chan struct{}          // one token: a sleeper in Wait should look
-	gone   chan struct{}          // closed by Close
+	notify func()                           // may be nil
+	hushes func(context any, op wr.Op) bool // may be nil
+	event  func(wr.Event)                   // may be nil
+	faults *Faults                          // may be nil
+	trace  func(wr.Record)                  // may be nil
+	events chan struct{}                    // one token: the notification that was armed
+	wake   chan struct{}                    // one token: a sleeper in Wait should look
+	gone   chan struct{}                    // closed by Close
 
 	mu         lockorder.Mutex[lockorder.CQ]
 	ring       []Entry // guarded by mu, as all below; nil once closed
@@ -94,9 +94,9 @@ type Config struct {
 	// the token in Events, by the goroutine that pushed the completion. It must not block or
 	// call into the Queue.
 	Notify func()
-	// Hushes, if set, reports by the Context of a receive that flushes whether it is nobody's business, so that it fires no notification
+	// Hushes, if set, reports by the Context and the operation of what flushes whether it is nobody's business, so that it fires no notification
 	// and leaves what is armed as it is. It must not block or call into the Queue, which is held.
-	Hushes func(context any) bool
+	Hushes func(context any, op wr.Op) bool
 	// Event, if set, takes asynchronous events of the queue. It must not block
 	// or call into the Queue.
 	Event func(wr.Event)

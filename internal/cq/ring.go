@@ -69,7 +69,7 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 // fires reports whether e is what the armed notification waits for; mu is held.
 func (q *Queue) fires(e *Entry) bool {
 	switch {
-	case e.Status == wr.StatusFlushed && e.Op == wr.OpRecv && q.hushes != nil && q.hushes(e.Context):
+	case e.Status == wr.StatusFlushed && q.hushes != nil && q.hushes(e.Context, e.Op):
 		return false
 	case q.armed == wr.NotifyNext:
 	case q.armed == wr.NotifySolicited && (e.Solicited || e.Status != wr.StatusSuccess):

@@ -119,10 +119,10 @@ var (
 	// pair held. f must not block, and must call no verb. It is set before the first Notify, and wakes a thread that
 	// waits outside Go. A Handler costs the start of a goroutine for that.
 	OnNotify func(c CQ, f func())
-	// Hush has hushes asked of each receive that flushes, by the Context of its queue pair, whether the program is not to hear of it: then
+	// Hush has hushes asked of all that flushes, by the Context of its queue pair and its operation, whether the program is not to hear of it: then
 	// it fires no notification, and what is armed stays so. It is called as f of OnNotify, with the queue held too, and set before the
 	// first Notify.
-	Hush func(c CQ, hushes func(context any) bool)
+	Hush func(c CQ, hushes func(context any, op wr.Op) bool)
 	// Fire gives the notification that Notify armed, if there is one, for completions that the program finds beside those of c.
 	Fire func(c CQ)
 	// Entries is how many completions c holds at most, as Query has it, without a lock of the RNIC.

@@ -43,6 +43,8 @@ const (
 	hushClosing // while the stream closes in good order
 	hushGone    // and when the peer's end of it is gone
 	hushAll
+
+	hushSends = 1 << 2 // of hushGone and hushAll: and Sends
 )
 
 // hush says which, after a change of what withhold goes by; q.mu is held.
@@ -58,18 +60,31 @@ func (q *QP) hush() {
 	case q.byHand():
 		h = hushGone
 	}
+	if q.mayWait() {
+		h |= hushSends
+	}
 	q.hushed.Store(h)
 }
 
-// hushes reports whether a flushed receive of the queue pair, which is the Context, raises no event.
-func hushes(context any) bool {
+// blame returns the status of the Send that tells of the end; q.mu is held.
+func (q *QP) blame(status uint32) uint32 {
+	q.ending.blamed = true
+	q.hush()
+	return status
+}
+
+// hushes reports whether what has flushed of the queue pair, which is the Context, raises no event.
+func hushes(context any, op verbs.Op) bool {
 	q, ok := context.(*QP)
 	if !ok {
 		return false
 	}
-	s := q.qp.State()
+	s, h := q.qp.State(), q.hushed.Load()
 	closes := s == verbs.StateClosing || s == verbs.StateIdle
-	switch q.hushed.Load() {
+	if op != verbs.OpRecv {
+		return h&hushSends != 0 && (h == hushAll|hushSends || verbsinternal.PeerGone(q.qp))
+	}
+	switch h &^ hushSends {
 	case hushNone:
 		return false
 	case hushClosing:
@@ -113,19 +128,23 @@ func (q *QP) withhold(d *verbs.Completion, w *uabi.WC) bool {
 	case e.dropping && d.Op == verbs.OpRecv:
 		return true
 	case e.unready && !e.blamed && takesReceive(d.Op):
-		e.blamed, w.Status = true, uabi.WCRNRRetryExcErr
+		w.Status = q.blame(uabi.WCRNRRetryExcErr)
 		return false
 	case e.stalled && !e.blamed && d.Op != verbs.OpRecv:
-		e.blamed, w.Status = true, uabi.WCRetryExcErr
+		w.Status = q.blame(uabi.WCRetryExcErr)
 		return false
 	case e.told || q.taken == nil:
 		return false
 	case d.Op != verbs.OpRecv && q.unanswered():
-		e.flushed = append(e.flushed, *w)
+		if e.closed { // it was posted behind the close, and so behind those that came during it
+			e.behind = append(e.behind, *w)
+		} else {
+			e.flushed = append(e.flushed, *w)
+		}
 		return true
 	case d.Op != verbs.OpRecv:
 		if !e.blamed && !e.unready && q.uc == nil && q.discreet() {
-			e.blamed, w.Status = true, uabi.WCRetryExcErr
+			w.Status = q.blame(uabi.WCRetryExcErr)
 		}
 		return false
 	case e.closed || s == verbs.StateClosing || s == verbs.StateIdle || q.announced() || q.unanswered():
@@ -157,8 +176,20 @@ func (q *QP) Over(c Connection) {
 		q.inError()
 	case lasting:
 	case announced:
-		time.AfterFunc(announceTime, q.releaseHeld)
+		time.AfterFunc(announceTime, func() { q.errands.run(func() { q.released(c) }) })
 	default:
+		q.released(c)
+	}
+}
+
+// released is releaseHeld of what is of c, or nothing if RESET has come.
+func (q *QP) released(c Connection) {
+	q.telling.Lock()
+	defer q.telling.Unlock()
+	q.mu.Lock()
+	same := q.taken == c
+	q.mu.Unlock()
+	if same {
 		q.releaseHeld()
 	}
 }
@@ -184,13 +215,16 @@ func (q *QP) releaseHeld() {
 }
 
 // late is a post to a queue pair whose stream has ended: as on InfiniBand it is taken, and flushes. It reports how
-// many of the IDs were, of Sends or of receives; q.send is held of Sends.
-func (q *QP) late(sends bool, ids ...uint64) int {
+// many of the IDs were, of Sends or of receives, and whether it has ended at all; q.send is held of Sends.
+func (q *QP) late(sends bool, ids ...uint64) (taken int, ended bool) {
+	if sends {
+		q.sendCQ.sift() // what was posted before
+	}
 	q.mu.Lock()
 	e := &q.ending
 	if !q.gone() {
 		q.mu.Unlock()
-		return 0
+		return 0, false
 	}
 	to := q.recvCQ
 	if sends {
@@ -208,27 +242,39 @@ func (q *QP) late(sends bool, ids ...uint64) int {
 		wcs = wcs[:min(len(wcs), room)]
 		e.held = append(e.held, wcs...)
 		q.mu.Unlock()
-		return len(wcs)
+		return len(wcs), true
 	}
 	if _, hand := q.taken.(*link); sends && hand && (!e.over || q.unanswered()) {
-		wcs = wcs[:min(len(wcs), max(0, q.sendDepth-len(e.behind)))]
+		wcs = wcs[:min(len(wcs), max(0, q.sendDepth-len(e.flushed)-len(e.behind)))]
 		e.behind = append(e.behind, wcs...)
 		if e.over {
 			q.await(q.taken)
 		}
 		q.mu.Unlock()
-		return len(wcs)
+		return len(wcs), true
 	}
 	announced := q.announced() // the event, which is on its way, releases what is held
 	if sends && !announced && !e.blamed && (!e.told || e.stalled) {
-		e.blamed, wcs[0].Status = true, uabi.WCRetryExcErr
+		wcs[0].Status = q.blame(uabi.WCRetryExcErr)
 	}
 	q.mu.Unlock()
 	n := to.add(wcs...)
 	if sends && !announced {
 		q.releaseHeld()
 	}
-	return n
+	return n, true
+}
+
+// postLate is a post of which the core has taken some, and refused the rest with err: late has that.
+func (q *QP) postLate(sends bool, posted int, err error, rest []uint64) (int, error) {
+	n, ended := q.late(sends, rest...)
+	switch {
+	case !ended:
+		return posted, err
+	case n < len(rest):
+		return posted + n, verbs.ErrQueueFull // what waits for its end keeps its place
+	}
+	return posted + n, nil
 }
 
 // gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP

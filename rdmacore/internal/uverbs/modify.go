@@ -40,18 +40,19 @@ func (q *QP) current(s verbs.State) uint8 {
 	if q.state == uabi.QPSErr { // the program has said so; with the RoCE presentation the stream takes its time to end (fail)
 		return uabi.QPSErr
 	}
+	rts := uint8(uabi.QPSRTS)
+	if _, hand := q.taken.(*link); q.ud != nil || hand && q.state == uabi.QPSRTR { // its stream says nothing of what the program wants
+		rts = q.state
+	}
 	if q.ending.closed && !q.ending.told && q.discreet() || q.unanswered() {
-		return uabi.QPSRTS
+		return rts
 	}
 	if q.struck.Load() { // or is about to be
 		return uabi.QPSErr
 	}
 	switch s {
 	case verbs.StateRTS:
-		if _, hand := q.taken.(*link); q.ud != nil || hand && q.state == uabi.QPSRTR { // its stream says nothing of what the program wants
-			return q.state
-		}
-		return uabi.QPSRTS
+		return rts
 	case verbs.StateClosing:
 		return uabi.QPSSQD
 	case verbs.StateTerminate, verbs.StateError:
@@ -228,9 +229,9 @@ func (q *QP) reset() error {
 			return err
 		}
 	}
-	err := q.forget()
-	q.telling.Lock()
+	q.telling.Lock() // what tells of the end is done, or finds another connection
 	defer q.telling.Unlock()
+	err := q.forget()
 	q.mu.Lock()
 	_ = q.ending.takeWaiting()
 	q.taken, q.ending, q.attr.AttrMask = nil, ending{}, 0
@@ -281,6 +282,9 @@ func (q *QP) set(m *uabi.ModifyQP) {
 	keep(m, uabi.QPMaxDestRdAtomic, &a.MaxDestRdAtomic, m.MaxDestRdAtomic)
 	keep(m, uabi.QPPathMigState, &a.PathMigState, m.PathMigState)
 	keep(m, uabi.QPDestQPN, &a.DestQPNum, m.DestQPNum)
+	if q.ending.over && q.unanswered() {
+		q.await(q.taken)
+	}
 }
 
 // keep sets an attribute if m names it.

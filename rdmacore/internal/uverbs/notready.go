@@ -169,9 +169,11 @@ func (q *QP) placeSends() {
 func (q *QP) unready(n int) {
 	q.mu.Lock()
 	most := int(q.attr.RNRRetry)
-	over := q.attr.AttrMask&uabi.QPRNRRetry != 0 && most < RNRForever && n > most && !q.ending.told && !q.ending.unready
+	over := q.attr.AttrMask&uabi.QPRNRRetry != 0 && most < RNRForever && n > most && !q.ending.told && !q.ending.unready &&
+		q.qp.State() == verbs.StateRTS // of a stream that has ended otherwise nothing is left to say
 	if over {
 		q.ending.unready = true
+		q.hush()
 	}
 	q.mu.Unlock()
 	if !over {

@@ -52,9 +52,22 @@ func (q *QP) strike(f Faults, d *verbs.Completion, w *uabi.WC) {
 	case ok:
 		w.Status = status
 		q.struck.Store(true)
-		q.errands.run(func() { // no verb with the lock held
-			q.releaseHeld() // the program has been told
-			_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
-		})
+		q.mu.Lock()
+		c := q.taken
+		q.mu.Unlock()
+		q.errands.run(func() { q.endStruck(c) }) // no verb with the lock held
+	}
+}
+
+// endStruck ends the queue pair of which strike has told the program, unless RESET has ended what it had with c.
+func (q *QP) endStruck(c Connection) {
+	q.telling.Lock()
+	defer q.telling.Unlock()
+	q.mu.Lock()
+	same := q.taken == c
+	q.mu.Unlock()
+	if same {
+		q.releaseHeld()
+		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
 	}
 }

@@ -95,9 +95,7 @@ func (q *QP) postRecv(r []verbs.Recv) (int, error) {
 		for i := range ids {
 			ids[i] = r[n+i].ID
 		}
-		if k := q.late(false, ids...); k > 0 {
-			return n + k, nil
-		}
+		return q.postLate(false, n, err, ids)
 	}
 	return n, err
 }

@@ -144,9 +144,7 @@ func (q *QP) postSome(c *call, l *list, first int) (int, error) {
 		for i := range ids {
 			ids[i] = view[uabi.SendWR](l.wrs[(first+posted+i)*l.stride:]).WRID
 		}
-		if k := q.late(true, ids...); k > 0 {
-			posted, err = posted+k, nil
-		}
+		posted, err = q.postLate(true, posted, err, ids)
 	}
 	if err == nil {
 		err = wrong

@@ -33,7 +33,7 @@ type QP struct {
 	// peerTakesImmediate says that the peer is a softrnic that takes Sends with payload and Immediate Data.
 	peerTakesImmediate atomic.Bool
 
-	telling sync.Mutex // an event of the core's is told of, and none of a stream before RESET behind that; before mu
+	telling sync.Mutex // an end is told of, and none of a stream before RESET behind that; before a completion queue's, and mu
 
 	hushed atomic.Uint32 // which flushed receives raise no event: see hush
 

@@ -57,19 +57,28 @@ func (d *Device) endStalled(since map[*QP]stall, now time.Time) {
 			since[q] = stall{now, limit}
 		case now.Sub(first.since) >= limit:
 			delete(since, q)
-			q.giveUp()
+			if !q.giveUp() {
+				break
+			}
 			d.Report("stalled", "queue pair %#x has failed: the port of %s is down for longer than its connection waits", q.qpn, d.Name())
 		}
 		return true
 	})
 }
 
-// giveUp ends a queue pair whose requests have waited for too long.
-func (q *QP) giveUp() {
+// giveUp ends a queue pair whose requests have waited for too long. It reports false of one that has ended meanwhile.
+func (q *QP) giveUp() bool {
 	q.mu.Lock()
-	q.ending.stalled = q.discreet()
+	waits := q.connected()
+	if waits {
+		q.ending.stalled = q.discreet()
+		q.hush()
+	}
 	q.mu.Unlock()
-	q.abort()
+	if waits {
+		q.abort()
+	}
+	return waits
 }
 
 // connected reports whether the queue pair has a stream, in RTS, whose requests wait for answers.

@@ -15,7 +15,7 @@ import (
 // gloo, is done by then. So when the peer's end of a stream by hand is gone, what flushes waits as long, and what is posted behind it.
 //
 // A close in good order loses nothing: its time begins with a Send. Any other end may have lost what has completed as sent, so
-// its time begins at once.
+// its time begins at once. A queue pair in RTR sends nothing yet: its time begins with RTS.
 
 // unanswering are the timers of that. The zero value has none.
 type unanswering struct{ limit, saying *time.Timer }
@@ -32,8 +32,13 @@ func (u *unanswering) stop() {
 
 // unanswered reports whether nobody acknowledges Sends, which the program does not know yet; q.mu is held.
 func (q *QP) unanswered() bool {
+	return q.mayWait() && (q.ending.closed || verbsinternal.PeerGone(q.qp))
+}
+
+// mayWait is unanswered, but for the end itself; q.mu is held.
+func (q *QP) mayWait() bool {
 	e := &q.ending
-	return q.byHand() && !e.told && !e.blamed && !e.unready && !e.stalled && (e.closed || verbsinternal.PeerGone(q.qp))
+	return q.byHand() && !e.told && !e.blamed && !e.unready && !e.stalled
 }
 
 // waitsForPeer is unanswered, without the lock.
@@ -52,7 +57,7 @@ func (q *QP) byHand() bool {
 // await gives up what waits for an acknowledgement of the peer, and does not get it, when its time is over; q.mu is held.
 func (q *QP) await(c Connection) {
 	e := &q.ending
-	if e.closed && len(e.behind) == 0 || e.unanswered != (unanswering{}) {
+	if e.closed && len(e.behind) == 0 || e.unanswered != (unanswering{}) || q.state == uabi.QPSRTR {
 		return
 	}
 	limit, ends := q.answerTime()
@@ -98,6 +103,8 @@ func (q *QP) settled(c Connection) {
 // completeLate completes the Sends of the stream of c, and behind it, that have waited, the first with RETRY_EXC_ERR if nothing else has told
 // of the end; and the receives.
 func (q *QP) completeLate(c Connection) {
+	q.telling.Lock()
+	defer q.telling.Unlock()
 	q.mu.Lock()
 	e := &q.ending
 	if q.taken != c || len(e.behind) == 0 && !q.unanswered() {
@@ -106,7 +113,7 @@ func (q *QP) completeLate(c Connection) {
 	}
 	behind := e.takeWaiting()
 	if len(behind) > 0 && !e.blamed && (!e.told || e.stalled) {
-		e.blamed, behind[0].Status = true, uabi.WCRetryExcErr
+		behind[0].Status = q.blame(uabi.WCRetryExcErr)
 	}
 	dropped := e.dropping
 	q.mu.Unlock()

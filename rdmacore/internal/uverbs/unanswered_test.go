@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
+	"github.com/softrnic/softrnic/verbs"
 )
 
 // unacknowledged is a side with a receive (9) whose peer has destroyed its queue pair, and two Sends (1, 2) posted behind that. They wait
@@ -145,6 +147,7 @@ func TestPeerVanishes(t *testing.T) {
 		assert.Empty(t, a.poll(16))
 		b := at(t, addr2)
 		a.raise(b)
+		assert.False(t, a.verbs().waitsForPeer(), "that was another connection")
 		b.raise(a)
 		talk(t, a, b)
 
@@ -163,7 +166,98 @@ func TestUnacknowledgedDepth(t *testing.T) {
 		a.posted(signaled(uabi.WRSend, 100+id), a.sge(0, 8))
 	}
 	_, err := a.send(signaled(uabi.WRSend, 1000), a.sge(0, 8))
-	require.Error(t, err)
+	require.Equal(t, syscall.ENOMEM, errnoOf(t, err))
 	require.NoError(t, a.to(uabi.QPSErr))
 	assert.Len(t, a.wait(room+3), room+3)
+}
+
+// TestUnacknowledgedInIdle: so does a Send that the core takes between the close and the device's word of it, behind one of the close.
+func TestUnacknowledgedInIdle(t *testing.T) {
+	a, _ := hasty(t, addr1)
+	b := at(t, addr2)
+	a.raiseTo(b.gid(), b.qp.QPN, 14, 1)
+	b.raise(a)
+	talk(t, a, b)
+	talk(t, a, b)
+	q := a.verbs()
+	q.mu.Lock() // nothing is told of the close
+	b.destroy()
+	require.Eventually(t, func() bool { return q.qp.State() == verbs.StateIdle }, time.Minute, time.Millisecond)
+	a.posted(signaled(uabi.WRSend, 2), a.sge(0, 8))
+	q.ending.behind = []uabi.WC{{WRID: 1, Status: uabi.WCWRFlushErr, QPNum: q.qpn}} // of one that was posted while it closed
+	q.mu.Unlock()
+	assert.Equal(t, [][2]uint64{{1, uabi.WCRetryExcErr}, {2, uabi.WCWRFlushErr}}, a.statuses(2))
+}
+
+// TestVanishedOnce: what would end the queue pair otherwise, and comes behind the peer's end, takes no completion along.
+func TestVanishedOnce(t *testing.T) {
+	for _, late := range []func(q *QP){func(q *QP) { q.unready(RNRForever) }, func(q *QP) { q.giveUp() }} {
+		a := vanished(t, 14)
+		a.over()
+		q := a.verbs()
+		late(q)
+		require.False(t, q.ending.unready || q.ending.stalled)
+		assert.Equal(t, [][2]uint64{{10, uabi.WCRetryExcErr}, {20, uabi.WCWRFlushErr}}, a.statuses(2))
+	}
+}
+
+// TestUnacknowledgedUnheard: Sends that wait raise no event, which a program would find nothing behind, until they complete.
+func TestUnacknowledgedUnheard(t *testing.T) {
+	a := vanished(t, 14)
+	v := a.verbs().sendCQ
+	require.NoError(t, v.cq.Notify(verbs.NotifyNext))
+	a.over()
+	assert.Zero(t, v.cq.Stats().Notifications)
+	require.Eventually(t, func() bool { return v.cq.Stats().Notifications == 1 }, time.Minute, time.Millisecond)
+	assert.Equal(t, [][2]uint64{{10, uabi.WCRetryExcErr}, {20, uabi.WCWRFlushErr}}, a.statuses(2))
+}
+
+// TestVanishedInRTR: a queue pair whose peer has come and gone before RTS is in RTR still, and has its time from RTS on.
+func TestVanishedInRTR(t *testing.T) {
+	for lossless, end := range map[bool]func(b *side){true: (*side).destroy, false: func(b *side) { b.verbs().abort() }} {
+		a, _ := roceAt(t)
+		b, _ := roceAt(t)
+		require.NoError(t, a.to(uabi.QPSInit))
+		require.NoError(t, a.rtr(b.gid(), b.qp.QPN))
+		b.raise(a)
+		q := a.verbs()
+		l := q.taken.(*link)
+		<-l.up
+		<-b.verbs().taken.(*link).up
+		_, err := a.recv(9, a.sge(0, 8))
+		require.NoError(t, err)
+		end(b)
+		<-l.over
+		assert.EqualValues(t, uabi.QPSRTR, a.query().QPState)
+		assert.Equal(t, unanswering{}, q.timers())
+		m := a.whole(uabi.QPSRTS)
+		m.Timeout, m.RetryCnt = 14, 1
+		if !lossless {
+			m.Timeout = 31
+		}
+		require.NoError(t, a.modify(m))
+		assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
+		if lossless {
+			a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))
+			assert.Equal(t, [][2]uint64{{1, uabi.WCRetryExcErr}, {9, uabi.WCWRFlushErr}}, a.statuses(2))
+		} else {
+			assert.NotEqual(t, unanswering{}, q.timers())
+		}
+	}
+}
+
+// TestEndOfAnother: what was on its way to tell of an end, and comes behind RESET, tells nothing of the next connection.
+func TestEndOfAnother(t *testing.T) {
+	a, _ := unacknowledged(t, 31)
+	q := a.verbs()
+	old := q.taken
+	require.NoError(t, a.to(uabi.QPSReset))
+	a.left(t, 31)
+	a.posted(signaled(uabi.WRSend, 1), a.sge(0, 8))
+	for _, tell := range []func(Connection){q.completeLate, q.released, q.endStruck} {
+		tell(old)
+		assert.False(t, q.ending.told)
+		assert.Empty(t, a.poll(16))
+		assert.EqualValues(t, uabi.QPSRTS, a.query().QPState)
+	}
 }
