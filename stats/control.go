@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,15 +61,20 @@ type answer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// commandWait is how long a command may take to come behind a Snapshot. Readers are told the end so much later, if they wait for that.
+// commandWait is how long a command may take to begin to come behind a Snapshot. Readers are told the end so much later, if they wait for that.
 const commandWait = 300 * time.Millisecond
 
 // obey carries out the command that a client has sent, if it has sent one, and is this user's process.
 func obey(c *net.UnixConn, control Controller) {
 	_ = c.SetReadDeadline(time.Now().Add(commandWait))
-	var cmd Command
-	if json.NewDecoder(io.LimitReader(c, 2*MaxText)).Decode(&cmd) != nil {
+	in := bufio.NewReader(io.LimitReader(c, 2*MaxText))
+	if _, err := in.Peek(1); err != nil {
 		return // a reader
+	}
+	_ = c.SetDeadline(time.Now().Add(wait))
+	var cmd Command
+	if json.NewDecoder(in).Decode(&cmd) != nil {
+		return
 	}
 	var a answer
 	if err := ownsock.SameUser(c); err != nil {
@@ -100,13 +106,21 @@ func Order(path string, cmd Command) (string, error) {
 	var s Snapshot
 	var a answer
 	in := json.NewDecoder(&io.LimitedReader{R: c, N: most})
-	_, unsent := c.Write(text) // at once: it is not waited for
+	sent := make(chan error, 1) // at once, since it is not waited for; and while the Snapshot comes, which may be as large
+	go func() {
+		_, err := c.Write(text)
+		sent <- err
+	}()
 	if err := in.Decode(&s); err != nil {
 		return "", fmt.Errorf("stats: %s: %w", path, err)
 	}
-	if err := errors.Join(unsent, in.Decode(&a)); err != nil {
+	err = in.Decode(&a)
+	if err == nil {
+		err = <-sent
+	}
+	if err != nil {
 		if slices.ContainsFunc(s.RNICs, func(r RNIC) bool { return r.Port != nil }) {
-			return "", fmt.Errorf("stats: process %d has ended before it answered: of what it was told, maybe", s.PID)
+			return "", fmt.Errorf("stats: process %d has ended, or has closed the connection, before it answered: of what it was told, maybe; see `rnic nic ls`", s.PID)
 		}
 		return "", fmt.Errorf("stats: process %d takes no commands: it offers its counters alone", s.PID)
 	}

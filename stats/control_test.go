@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -75,6 +76,19 @@ func TestNoControl(t *testing.T) {
 	require.ErrorContains(t, err, "takes no commands: it offers its counters alone")
 }
 
+// TestControlLarge: a long plan reaches a process that has as much to say.
+func TestControlLarge(t *testing.T) {
+	const many = 1000
+	c, nic := &told{}, open(t)
+	s, err := stats.OfferControl(filepath.Join(t.TempDir(), "s"), func() []*verbs.RNIC { return slices.Repeat([]*verbs.RNIC{nic}, many) }, c)
+	require.NoError(t, err)
+	defer s.Close()
+	cmd := stats.Command{Do: "plan", Text: strings.Repeat("#", stats.MaxText-1)}
+	_, err = stats.Order(s.Path(), cmd)
+	require.NoError(t, err)
+	assert.Equal(t, told{cmd}, *c)
+}
+
 // TestControlDies: a process that ends of what it is told takes commands all the same.
 func TestControlDies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
@@ -90,7 +104,7 @@ func TestControlDies(t *testing.T) {
 		_ = nc.Close()
 	}()
 	_, err = stats.Order(path, stats.Command{Do: "fatal"})
-	require.ErrorContains(t, err, "process 4711 has ended before it answered")
+	require.ErrorContains(t, err, "process 4711 has ended, or has closed the connection, before it answered")
 }
 
 // TestControlNonsense: what is no command does nothing.

@@ -154,7 +154,7 @@ func ParseRate(text string) (int64, error) {
 	text = strings.ToLower(text)
 	if len(text) > 1 {
 		if unit, ok := units[text[len(text)-1]]; ok {
-			if v, err := strconv.ParseFloat(text[:len(text)-1], 64); err == nil && v > 0 && v*unit/8 < 1<<60 {
+			if v, err := strconv.ParseFloat(text[:len(text)-1], 64); err == nil && v*unit/8 >= 1 && v*unit/8 < 1<<60 {
 				return int64(v * unit / 8), nil
 			}
 		}

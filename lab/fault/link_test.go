@@ -38,6 +38,7 @@ func TestDegradation(t *testing.T) {
 		"2h":      "a delay is within 0s to 1m0s",
 		"1k":      "a rate is 1000 octets a second or more, not 125",
 		"1e300g":  "a port is degraded",
+		"0.005k":  "a port is degraded",
 	} {
 		_, err := fault.ParseDegradation(text)
 		assert.ErrorContains(t, err, says, text)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/softrnic/softrnic/lab/fault"
 	"github.com/softrnic/softrnic/rdmacore/internal/uverbs"
@@ -13,9 +14,10 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// control is what `rnic nic` does to the devices of a program. Its commands come one at a time or several, which each device has an
-// order for.
+// control is what `rnic nic` does to the devices of a program, one command at a time: one looks at what it changes.
 type control []*uverbs.Device
+
+var controlling sync.Mutex
 
 // Port implements stats.Controller.
 func (c control) Port(nic *verbs.RNIC) *stats.Port {
@@ -44,6 +46,8 @@ func portOf(d *uverbs.Device) *stats.Port {
 
 // Control implements stats.Controller.
 func (c control) Control(cmd stats.Command) (string, error) {
+	controlling.Lock()
+	defer controlling.Unlock()
 	var done, have []string
 	var failed error
 	for _, d := range c {

@@ -224,6 +224,7 @@ func (d *Device) Open() *File {
 		f.closed = true
 		return f
 	}
+	f.gone.Store(d.Unplugged()) // while it was opened, maybe
 	d.files[f] = struct{}{}
 	return f
 }

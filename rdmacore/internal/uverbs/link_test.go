@@ -107,6 +107,9 @@ func TestUnplug(t *testing.T) {
 		assert.Equal(t, syscall.EIO, errnoOf(t, err))
 	}
 	assert.True(t, d.Unplugged())
+	f := d.Open() // by who has just found it plugged in
+	assert.True(t, f.gone.Load())
+	f.Close()
 	d.Quiet()
 	assert.False(t, d.Unplugged())
 	_, err := write[uabi.AllocPDResp](a.program, uabi.CmdAllocPD, &uabi.AllocPD{})
