@@ -20,6 +20,9 @@ import (
 // again is the pause before a claim tries once more to be the mapper, or to follow one that it could not watch.
 const again = time.Second
 
+// leastRest is the pause behind the end of a mapper that is followed, if there was none before; each is twice the last, up to again.
+const leastRest = time.Millisecond
+
 // asked is how many requests a mapper looks at, at once; more are dropped, and come again.
 const asked = 16
 
@@ -28,9 +31,10 @@ const asked = 16
 // once, and tries again: iwpmd may end, and a child that its owner forked has the port until it runs another program.
 func (c *Claim) mapper() {
 	name := "@softrnic-portmapper-" + strconv.Itoa(int(c.space.port))
-	said := false
+	said, rest := false, leastRest
 	for {
 		l, err := c.space.listen(name)
+		begun := time.Now()
 		switch {
 		case err == nil:
 			err = c.space.serve(c.done)
@@ -43,6 +47,13 @@ func (c *Claim) mapper() {
 			c.space.report(err)
 			return
 		case c.follow(name):
+			// One that takes nobody, which none of ours is, is not asked all the time.
+			if rest = min(2*rest, again); time.Since(begun) > again {
+				rest = leastRest
+			}
+			if !c.pause(rest) {
+				return
+			}
 			continue
 		}
 		if !c.pause(again) {

@@ -8,13 +8,16 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/softrnic/softrnic/internal/test/otheruser"
 )
@@ -233,6 +236,23 @@ func TestMapperTaken(t *testing.T) {
 		return err == nil && tcp == 1
 	}, time.Minute, time.Millisecond)
 	assert.Len(t, h.reports(), 1, "said once")
+}
+
+// TestMapperOfNobody: a stranger that has the mapper's name, and is none, holds no claim up, nor a processor.
+func TestMapperOfNobody(t *testing.T) {
+	h := newHost(t)
+	s, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(s)
+	require.NoError(t, unix.Bind(s, &unix.SockaddrUnix{Name: "@softrnic-portmapper-" + strconv.Itoa(int(h.port))})) // and does not listen
+	p := h.process()
+	var dialed atomic.Int64
+	p.own = func(int) { dialed.Add(1) }
+	c := take(t, p, free(t, "127.0.0.1"), 1)
+	begun := time.Now()
+	require.Eventually(t, func() bool { return dialed.Load() > 8 }, time.Minute, time.Millisecond)
+	assert.Greater(t, time.Since(begun), leastRest, "it is asked after pauses")
+	c.Close()
 }
 
 // TestSilentMapper: a host that drops requests costs a wait once in a while, and is asked several times in it.

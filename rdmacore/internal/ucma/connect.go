@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/softrnic/softrnic/cm"
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
@@ -70,7 +71,7 @@ func (i *id) begin(qp *uverbs.QP, cfg cm.Config) error {
 	cfg.OnRequestSent = t.over
 	p := i.port
 	i.port = nil
-	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.dev.Own, find: d.space.Find, limit: d.limits}
+	from := dialer{src: netip.AddrPortFrom(i.src.Addr(), p.addr.Port()), tos: i.options.tos, own: d.dev.Own, find: d.space.Find, limit: d.limits, begun: time.Now()}
 	dst := i.dst
 	go func() {
 		defer cancel()

@@ -50,6 +50,7 @@ func TestConnectAndAccept(t *testing.T) {
 	e = server.expect(uabi.CMEventEstablished)
 	assert.EqualValues(t, 0x5e, e.UID)
 	assert.Equal(t, s, e.ID)
+	assert.Empty(t, private(e), "that came with the request")
 	e = client.expect(uabi.CMEventEstablished)
 	assert.EqualValues(t, 0xc, e.UID)
 	assert.Equal(t, "a reply", private(e))

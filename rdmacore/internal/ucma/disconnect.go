@@ -20,7 +20,9 @@ func (i *id) established(conn *cm.Conn, kind uint32) {
 		d.note("id %d: the peer granted no RDMA Read for placed Writes: a Write completes when it has been sent", i.num)
 	}
 	private := conn.PrivateData()
-	if i.roce() && !i.passive {
+	if i.passive {
+		private = nil // it came with CONNECT_REQUEST
+	} else if i.roce() {
 		var p peer
 		private, p = cutPeer(private, true)
 		p.of(conn.QP().Context().(*uverbs.QP))

@@ -153,9 +153,11 @@ type dialer struct {
 	own   func(int)
 	find  func(ctx context.Context, src, dst netip.AddrPort) netip.AddrPort
 	limit limits
+	begun time.Time // rdma_connect
 }
 
-// dial connects to dst. A refused connection is tried again for limit.Refused.
+// dial connects to dst. A refused connection is tried again until limit.Refused from rdma_connect on: those whose turn comes later are
+// tried once.
 func (d dialer) dial(ctx context.Context, dst netip.AddrPort) (net.Conn, error) {
 	nd := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(d.src), Control: func(_, _ string, c syscall.RawConn) (err error) {
 		cerr := c.Control(func(fd uintptr) {
@@ -170,7 +172,7 @@ func (d dialer) dial(ctx context.Context, dst netip.AddrPort) (net.Conn, error) 
 		}
 		return err
 	}}
-	late := time.NewTimer(d.limit.Refused)
+	late := time.NewTimer(time.Until(d.begun.Add(d.limit.Refused)))
 	defer late.Stop()
 	for {
 		nc, err := nd.DialContext(ctx, "tcp", d.find(ctx, d.src, dst).String())

@@ -237,7 +237,7 @@ func (q *QP) late(sends bool, ids ...uint64) (taken int, ended bool) {
 			wcs[i].Opcode = uabi.WCRecv
 		}
 	}
-	if !sends && !e.told {
+	if !sends && !e.told && q.ud == nil {
 		room := max(0, q.recvDepth-len(e.held))
 		wcs = wcs[:min(len(wcs), room)]
 		e.held = append(e.held, wcs...)
@@ -254,12 +254,12 @@ func (q *QP) late(sends bool, ids ...uint64) (taken int, ended bool) {
 		return len(wcs), true
 	}
 	announced := q.announced() // the event, which is on its way, releases what is held
-	if sends && !announced && !e.blamed && (!e.told || e.stalled) {
+	if sends && q.ud == nil && !announced && !e.blamed && (!e.told || e.stalled) {
 		wcs[0].Status = q.blame(uabi.WCRetryExcErr)
 	}
 	q.mu.Unlock()
 	n := to.add(wcs...)
-	if sends && !announced {
+	if sends && q.ud == nil && !announced {
 		q.releaseHeld()
 	}
 	return n, true
@@ -283,6 +283,8 @@ func (q *QP) gone() bool {
 	switch s := q.qp.State(); {
 	case q.struck.Load():
 		return true
+	case q.ud != nil:
+		return s == verbs.StateError
 	case !q.discreet() && !q.announced():
 		return false
 	case q.ending.told || q.ending.closed || q.ending.stalled || s == verbs.StateClosing:
@@ -304,6 +306,10 @@ func (q *QP) part() {
 	q.hush()
 	q.mu.Unlock()
 	if !first {
+		return
+	}
+	if q.ud != nil {
+		q.ud.drain(endingTime)
 		return
 	}
 	limit := time.NewTimer(endingTime)

@@ -247,6 +247,8 @@ func (q *QP) reset() error {
 // unfeed ends what feeds a UD queue pair, and forgets what it has on the way.
 func (q *QP) unfeed() {
 	if q.ud != nil {
+		q.recv.Lock() // a post that is under way has noted its receives
+		defer q.recv.Unlock()
 		q.ud.stop()
 		q.ud.incoming = nil
 	}

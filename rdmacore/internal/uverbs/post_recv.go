@@ -22,11 +22,11 @@ func init() {
 		if err != nil {
 			return c.answer(0, err)
 		}
+		q.recv.Lock()
+		defer q.recv.Unlock()
 		if q.ud != nil && q.srq == nil {
 			return c.receives(func(r []verbs.Recv) (int, error) { return q.ud.receiving(r, q.postRecv) })
 		}
-		q.recv.Lock()
-		defer q.recv.Unlock()
 		before := q.recvs.flush()
 		err = c.receives(q.postRecv)
 		if err == nil {

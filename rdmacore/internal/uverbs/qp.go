@@ -278,9 +278,6 @@ func (f *File) destroyQP(q *uabi.DestroyQP, p *uabi.DestroyQPResp) error {
 
 // endQP destroys the queue pair: a stream that is still there is closed, or reset if that takes too long.
 func (d *Device) endQP(q *QP) error {
-	if q.ud != nil {
-		q.ud.drain()
-	}
 	q.part()
 	err := q.qp.Destroy()
 	if errors.Is(err, verbs.ErrWindowsBound) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/softrnic/softrnic/rdmacore/internal/uabi"
 	"github.com/softrnic/softrnic/rdmacore/internal/udwire"
@@ -120,11 +121,12 @@ func (u *datagrams) posting(list []outgoing, post func() (int, error)) (int, err
 	return n, err
 }
 
-// receiving posts receives, and then what has waited for them is theirs.
+// receiving posts receives, and then what has waited for them is theirs. The queue pair's recv is held. mu is not while it posts: that may
+// have completions looked at, which takes mu.
 func (u *datagrams) receiving(list []verbs.Recv, post func([]verbs.Recv) (int, error)) (int, error) {
+	n, err := post(list)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	n, err := post(list)
 	for _, r := range list[:n] {
 		u.receives = append(u.receives, octets(r.SGL))
 	}
@@ -153,11 +155,19 @@ func (u *datagrams) polled(w *uabi.WC, d *verbs.Completion) {
 }
 
 // drain waits until what was posted is on the network, or will not be: a request completes when the feeder is sure to get it, and a
-// program that ends then has sent it. It is prompt.
-func (u *datagrams) drain() {
+// program that ends then has sent it. It is prompt, unless the port is down or slow: then it waits until limit.
+func (u *datagrams) drain(limit time.Duration) {
+	late := false // guarded by mu
+	end := time.AfterFunc(limit, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		late = true
+		u.left.Broadcast()
+	})
+	defer end.Stop()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for u.feeder != nil && !u.feeder.ended && len(u.outgoing) > 0 {
+	for !late && u.feeder != nil && !u.feeder.ended && len(u.outgoing) > 0 {
 		u.left.Wait()
 	}
 }

@@ -230,6 +230,74 @@ func TestUDAgain(t *testing.T) {
 	}
 }
 
+// TestUDInError: a queue pair in ERR takes posts, and flushes them, however it came there.
+func TestUDInError(t *testing.T) {
+	for _, roce := range []bool{false, true} {
+		p := started(t, Config{RoCE: roce})
+		for name, end := range map[string]func(a, b *side){
+			"MODIFY": func(_, b *side) { require.NoError(t, b.to(uabi.QPSErr)) },
+			"fault": func(a, b *side) {
+				_, err := b.recv(1, uabi.SGE{Addr: b.mem, Length: 100, Lkey: b.mr.Lkey ^ 0xFF})
+				require.NoError(t, err)
+				a.posted(udTo(signaled(uabi.WRSend, 1), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
+				require.NotEqualValues(t, uabi.WCSuccess, b.wait(1)[0].Status)
+				b.over()
+			},
+		} {
+			a, b := newUD(p, nil), newUD(p, nil)
+			end(a, b)
+			_, err := b.recv(2, b.sge(0, 100))
+			require.NoError(t, err, name)
+			b.posted(udTo(signaled(uabi.WRSend, 3), b.ah(a), a.qp.QPN, udKey), b.sge(0, 5))
+			assert.Equal(t, [][2]uint64{{2, uabi.WCWRFlushErr}, {3, uabi.WCWRFlushErr}}, b.statuses(2), name)
+			require.NoError(t, b.to(uabi.QPSReset))
+			b.toUD()
+			_, err = b.recv(4, b.sge(0, 100))
+			require.NoError(t, err)
+			a.fill(0, []byte("again"))
+			a.posted(udTo(signaled(uabi.WRSend, 1), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
+			b.message(b.one(), a, 0, []byte("again"))
+		}
+	}
+}
+
+// TestUDLatePost: a post to a queue pair that has failed looks at the completions of datagrams that nobody has polled.
+func TestUDLatePost(t *testing.T) {
+	p := started(t, Config{RoCE: true})
+	a, b := newUD(p, nil), newUD(p, nil)
+	_, err := b.recv(1, b.sge(0, 100))
+	require.NoError(t, err)
+	_, err = b.recv(2, uabi.SGE{Addr: b.mem, Length: 100, Lkey: b.mr.Lkey ^ 0xFF})
+	require.NoError(t, err)
+	a.fill(0, []byte("again"))
+	for id := range 2 {
+		a.posted(udTo(signaled(uabi.WRSend, id), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
+	}
+	b.over()
+	_, err = b.recv(3, b.sge(0, 100))
+	require.NoError(t, err)
+	b.message(b.one(), a, 0, []byte("again"))
+	assert.EqualValues(t, 2, b.wait(1)[0].WRID)
+	assert.Equal(t, [][2]uint64{{3, uabi.WCWRFlushErr}}, b.statuses(1))
+}
+
+// TestUDDown: a port that is down does not hold up the end of queue pairs with datagrams to send, by themselves or with their context.
+func TestUDDown(t *testing.T) {
+	p := started(t, Config{})
+	var all []*side
+	for range 4 {
+		all = append(all, newUD(p, nil))
+	}
+	h := all[0].ah(all[0])
+	p.dev.SetLink(Link{Down: true})
+	for _, s := range all {
+		s.posted(udTo(signaled(uabi.WRSend, 1), h, s.qp.QPN, udKey), s.sge(0, 8))
+	}
+	all[0].destroy()
+	p.file.Close()
+	assert.True(t, p.dev.Down(), "and it is down still")
+}
+
 // TestUDRefused: what a UD queue pair does not do.
 func TestUDRefused(t *testing.T) {
 	p := started(t, Config{})
