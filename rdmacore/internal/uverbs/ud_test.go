@@ -288,10 +288,9 @@ func TestUDDown(t *testing.T) {
 	for range 4 {
 		all = append(all, newUD(p, nil))
 	}
-	h := all[0].ah(all[0])
 	p.dev.SetLink(Link{Down: true})
 	for _, s := range all {
-		s.posted(udTo(signaled(uabi.WRSend, 1), h, s.qp.QPN, udKey), s.sge(0, 8))
+		s.posted(udTo(signaled(uabi.WRSend, 1), s.ah(s), s.qp.QPN, udKey), s.sge(0, 8))
 	}
 	all[0].destroy()
 	p.file.Close()
