@@ -407,6 +407,25 @@ func TestKeeperKilled(t *testing.T) {
 	f.nothingLeft()
 }
 
+// TestFolderGone: a fabric whose folder somebody has removed ends by itself, and leaves alone the next one in that place.
+func TestFolderGone(t *testing.T) {
+	for _, flags := range [][]string{nil, {"--loopback"}} {
+		t.Run(strings.Join(flags, ""), func(t *testing.T) {
+			f := begun(t, "switch s\nhost h1: s\nrun h1: sleep 1000", flags...)
+			require.NoError(t, os.RemoveAll(f.dir))
+			f.nothingLeft()
+
+			f = raised(t, "host h1\nrun h1: sleep 1000", flags...)
+			require.NoError(t, os.RemoveAll(f.dir))
+			raised(t, "host h2", flags...)
+			f.ended = uptime(t)
+			ended := func() bool { return syscall.Kill(f.keeper, 0) != nil }
+			assert.Eventually(t, ended, 20*time.Second, 5*time.Millisecond, "the keeper ends")
+			assert.Equal(t, "h2", f.state().Hosts[0].Name, "and the other fabric is there")
+		})
+	}
+}
+
 // TestClientKilled: a program ends with the rnic fabric exec that it was started by, children and all.
 func TestClientKilled(t *testing.T) {
 	f := begun(t, two)

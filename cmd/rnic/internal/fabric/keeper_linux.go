@@ -35,6 +35,7 @@ type keeper struct {
 	ctx     context.Context // ends with the fabric
 	end     context.CancelFunc
 	stopped chan struct{} // closed when nothing is left
+	locked  *os.File      // the lock of its folder
 	starter chan func()   // without namespaces: the thread that programs are started by
 
 	mu       sync.Mutex // of all below, and of calls of box
@@ -48,7 +49,7 @@ func keep(stdin io.Reader, stdout io.Writer) error {
 	unix.CloseOnExec(lockDescriptor)
 	deaf := make(chan os.Signal, 1) // nobody hears; signals that are ignored the programs would have ignored, too
 	signal.Notify(deaf, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGINT)
-	k := &keeper{running: map[int]*program{}, stopped: make(chan struct{})}
+	k := &keeper{running: map[int]*program{}, stopped: make(chan struct{}), locked: os.NewFile(lockDescriptor, lockFile)}
 	if err := json.NewDecoder(stdin).Decode(&k.spec); err != nil {
 		return fmt.Errorf("reading what the fabric is to be: %w", err)
 	}
@@ -81,6 +82,7 @@ func keep(stdin io.Reader, stdout io.Writer) error {
 	var clients sync.WaitGroup
 	clients.Go(func() { k.accept(l, &clients) })
 	clients.Go(k.timeline)
+	clients.Go(k.watch)
 	<-k.ctx.Done()
 	_ = l.Close()
 	k.stop(true)
@@ -229,6 +231,26 @@ func (k *keeper) timeline() {
 	}
 }
 
+// looks is how often the keeper looks whether its folder is there.
+const looks = time.Second
+
+// watch ends the fabric when its folder is gone, as at the end of the user's session, or is another fabric's: nobody would
+// ever reach it to end it.
+func (k *keeper) watch() {
+	look := time.NewTicker(looks)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+		case <-k.ctx.Done():
+			return
+		}
+		if own, err := holds(k.Dir, k.locked); err == nil && !own {
+			k.end()
+		}
+	}
+}
+
 func (k *keeper) change(i int, c layout.Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -289,7 +311,7 @@ func (k *keeper) stop(files bool) {
 		_ = unix.Unmount(filepath.Join(k.Dir, tmpFolder), unix.MNT_DETACH) // it goes with the namespace, but its folder now
 	}
 	if files {
-		_ = os.RemoveAll(k.Dir) // else the next command does, which finds the lock free
+		_ = removeOwn(k.Dir, k.locked) // else the next command does, which finds the lock free
 	}
 	close(k.stopped)
 }

@@ -62,6 +62,33 @@ func lock(dir string) (f *os.File, free bool, err error) {
 	return f, true, nil
 }
 
+// holds reports whether the lock in a fabric's folder is that file still, which is open here: so its number is no other's.
+func holds(dir string, locked *os.File) (bool, error) {
+	there, err := os.Lstat(filepath.Join(dir, lockFile))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	own, err := locked.Stat()
+	return err == nil && os.SameFile(own, there), err
+}
+
+// removeOwn removes a fabric's folder, unless it is gone, or has become another's: it has this lock. Nobody else looks at it
+// meanwhile.
+func removeOwn(dir string, locked *os.File) error {
+	unlock, err := ownsock.Lock(context.Background(), patience)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if own, err := holds(dir, locked); !own {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
 // tidy removes what crashes have left, and returns the fabrics that there are. The lock of all fabrics is held.
 func tidy() (names []string, err error) {
 	entries, err := os.ReadDir(ownsock.Folder())
