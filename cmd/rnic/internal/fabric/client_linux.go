@@ -43,15 +43,20 @@ func dial(dir string) (c *ownsock.Conn, keeper int, err error) {
 // hear waits for the answer: for ever if within is 0.
 func hear(c *ownsock.Conn, within time.Duration) (answer, error) {
 	var a answer
-	m, err := c.Read(within)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return a, err
+	var body []byte
+	for kind := byte(msgPart); kind == msgPart; {
+		m, err := c.Read(within)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return a, err
+		}
+		if err != nil {
+			return a, fmt.Errorf("the keeper of the fabric has ended: %w", err)
+		}
+		m.Discard()
+		kind, body = m.Type, append(body, m.Body...)
 	}
-	if err != nil {
-		return a, fmt.Errorf("the keeper of the fabric has ended: %w", err)
-	}
-	m.Discard()
-	if err = json.Unmarshal(m.Body, &a); err == nil && a.Error != "" {
+	err := json.Unmarshal(body, &a)
+	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
 	return a, err

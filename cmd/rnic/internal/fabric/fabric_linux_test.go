@@ -506,6 +506,35 @@ func TestLoopback(t *testing.T) {
 	f.nothingLeft()
 }
 
+// TestLarge: ls and top tell of a fabric whose state is too long for a message, and of the last programs alone that are over.
+func TestLarge(t *testing.T) {
+	home(t)
+	const more = 20
+	f := raised(t, "switch s\nhost h1..h1024: s\nrun h1: exec sleep 1000\n"+strings.Repeat("run h2: exit 3\n", more)+
+		strings.Repeat("run h3: exit 3\n", keptEnds), "--loopback")
+	s := f.state()
+	assert.Len(t, s.Hosts, 1024)
+	assert.Equal(t, "h1024.nic0", s.Links[1023].Name)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+	require.Greater(t, len(text), ownsock.MaxBody)
+	r := rnic(t, "top", "--interval", "10ms")
+	require.Zero(t, r.Status, r.Stderr)
+	assert.Len(t, strings.Split(strings.TrimSpace(r.Stdout), "\n"), 1025)
+
+	require.Eventually(t, func() bool {
+		s = f.state()
+		return !slices.ContainsFunc(s.Programs, func(p programState) bool { return p.Command == "exit 3" && !p.Ended })
+	}, 20*time.Second, 10*time.Millisecond)
+	assert.Len(t, s.Programs, 1+keptEnds)
+	assert.Equal(t, "exec sleep 1000", s.Programs[0].Command, "what runs is listed")
+	assert.Equal(t, "h3", s.Programs[keptEnds].Host, "the newest are there")
+	old := slices.DeleteFunc(s.Programs, func(p programState) bool { return p.Host != "h2" })
+	assert.Less(t, len(old), more, "and older ones have gone")
+	require.Zero(t, rnic(t, "down").Status)
+	f.nothingLeft()
+}
+
 // TestUpGone: a keeper whose rnic fabric up has gone before it was told that the fabric is there leaves nothing.
 func TestUpGone(t *testing.T) {
 	home(t)

@@ -41,6 +41,7 @@ type keeper struct {
 	mu       sync.Mutex // of all below, and of calls of box
 	box      *box.Box
 	programs []*program
+	ends     int // how many of programs are over
 	running  map[int]*program
 }
 

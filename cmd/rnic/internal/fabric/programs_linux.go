@@ -30,6 +30,9 @@ type program struct {
 	status  int           // as a shell has it
 }
 
+// keptEnds is how many programs of the file are kept that are over: as many as a line of it may have run. The oldest go.
+const keptEnds = layout.MaxHosts
+
 // background starts a command of the file, whose output goes to the host's log.
 func (k *keeper) background(r layout.Run) error {
 	null, err := os.Open(os.DevNull)
@@ -234,6 +237,10 @@ func (k *keeper) reapOne() bool {
 	}
 	if !p.ofFile {
 		k.programs = slices.DeleteFunc(k.programs, func(other *program) bool { return other == p })
+	} else if k.ends++; k.ends > keptEnds {
+		first := slices.IndexFunc(k.programs, func(other *program) bool { return other.over })
+		k.programs = slices.Delete(k.programs, first, first+1)
+		k.ends--
 	}
 	close(p.done)
 	return true

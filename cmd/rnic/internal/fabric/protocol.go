@@ -7,7 +7,8 @@ import (
 )
 
 // What is said at the keeper's socket, as messages of package ownsock whose bodies are JSON. A client sends one request;
-// an exec has its standard descriptors before it, and signals behind it. The keeper answers once.
+// an exec has its standard descriptors before it, and signals behind it. The keeper answers once. What is too long for a
+// message goes before its answer in parts.
 const (
 	msgStdin  = 'i'
 	msgStdout = 'o'
@@ -17,7 +18,8 @@ const (
 	msgBreak  = 'b' // words
 	msgState  = 'l'
 	msgDown   = 'q'
-	msgAnswer = 'r' // answer
+	msgPart   = 'p' // the beginning of an answer
+	msgAnswer = 'r' // answer, or the rest of it
 )
 
 // execRequest asks for a program on a host.

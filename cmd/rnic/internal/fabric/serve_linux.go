@@ -66,7 +66,9 @@ func (k *keeper) serve(c *ownsock.Conn) {
 		if err != nil {
 			a.Error = err.Error()
 		}
-		_ = say(c, msgAnswer, a) // who is gone hears nothing
+		if err := reply(c, a); err != nil && !gone(err) {
+			k.note("answering a client", err)
+		}
 		return
 	}
 }
@@ -142,7 +144,25 @@ func (k *keeper) exec(c *ownsock.Conn, req *execRequest, files *[3]*os.File) (st
 	return k.status(p), nil
 }
 
-// say sends v.
+// gone reports the error of an answer whose client is not there to hear it.
+func gone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed)
+}
+
+// reply sends an answer, in parts if it is long: the state of a thousand hosts is.
+func reply(c *ownsock.Conn, a answer) error {
+	body, err := json.Marshal(a)
+	for err == nil && len(body) > ownsock.MaxBody {
+		err = c.Write(msgPart, body[:ownsock.MaxBody], nil)
+		body = body[ownsock.MaxBody:]
+	}
+	if err == nil {
+		err = c.Write(msgAnswer, body, nil)
+	}
+	return err
+}
+
+// say sends a request.
 func say(c *ownsock.Conn, kind byte, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
