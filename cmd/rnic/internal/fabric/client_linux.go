@@ -85,12 +85,17 @@ func askWithin(ctx context.Context, within time.Duration, dir string, kind byte,
 	case ctx.Err() != nil:
 		return a, context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return a, fmt.Errorf("the keeper of the fabric has not answered for %v: end process %d (kill -9), and the fabric with it", within, keeper)
+		return a, stands(within, keeper)
 	}
 	if a.State != nil {
 		a.State.Keeper = keeper
 	}
 	return a, err
+}
+
+// stands is the error of a keeper that does not answer.
+func stands(within time.Duration, keeper int) error {
+	return fmt.Errorf("the keeper of the fabric has not answered for %v: end process %d (kill -9), and the fabric with it", within, keeper)
 }
 
 // down ends the fabric at dir, and waits until nothing is left of it.
@@ -117,6 +122,11 @@ func down(ctx context.Context, dir string) error {
 
 // onHost runs a program of a fabric with these files, and returns its status.
 func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out, errs io.Writer) (status int, err error) {
+	return onHostWithin(ctx, answered, dir, req, in, out, errs)
+}
+
+// onHostWithin is onHost, where the keeper may take as long as within to start the program.
+func onHostWithin(ctx context.Context, within time.Duration, dir string, req *execRequest, in io.Reader, out, errs io.Writer) (status int, err error) {
 	req.Env = os.Environ()
 	if req.Dir, err = os.Getwd(); err != nil {
 		return 0, err
@@ -124,7 +134,7 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
-	c, _, err := dial(dir)
+	c, keeper, err := dial(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -167,8 +177,16 @@ func onHost(ctx context.Context, dir string, req *execRequest, in io.Reader, out
 			}
 		}
 	}()
-	a, err := hear(c, 0)
-	pipes.drain()
+	hangUp := context.AfterFunc(ctx, func() { _ = c.Close() }) // no program hears of the signal yet
+	a, err := hear(c, within)
+	hangUp()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = stands(within, keeper)
+	}
+	if err == nil && a.Begun {
+		a, err = hear(c, 0)
+		pipes.drain()
+	}
 	if ctx.Err() != nil && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -257,10 +275,11 @@ func (p *pipes) drain() {
 	}
 }
 
+// close ends the copies of a program that has not begun, too: a keeper that stands still has their other ends.
 func (p *pipes) close() {
 	p.closeFar()
-	p.drain()
 	for _, f := range p.near {
 		_ = f.Close()
 	}
+	p.drain()
 }

@@ -513,7 +513,7 @@ func TestLarge(t *testing.T) {
 	f := raised(t, "switch s\nhost h1..h1024: s\nrun h1: exec sleep 1000\n"+strings.Repeat("run h2: exit 3\n", more)+
 		strings.Repeat("run h3: exit 3\n", keptEnds), "--loopback")
 	s := f.state()
-	assert.Len(t, s.Hosts, 1024)
+	assert.Equal(t, 1024, len(s.Hosts)) //nolint:testifylint // Len would print them all
 	assert.Equal(t, "h1024.nic0", s.Links[1023].Name)
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
@@ -526,7 +526,7 @@ func TestLarge(t *testing.T) {
 		s = f.state()
 		return !slices.ContainsFunc(s.Programs, func(p programState) bool { return p.Command == "exit 3" && !p.Ended })
 	}, 20*time.Second, 10*time.Millisecond)
-	assert.Len(t, s.Programs, 1+keptEnds)
+	assert.Equal(t, 1+keptEnds, len(s.Programs)) //nolint:testifylint // likewise
 	assert.Equal(t, "exec sleep 1000", s.Programs[0].Command, "what runs is listed")
 	assert.Equal(t, "h3", s.Programs[keptEnds].Host, "the newest are there")
 	old := slices.DeleteFunc(s.Programs, func(p programState) bool { return p.Host != "h2" })
@@ -572,7 +572,29 @@ func TestKeeperStands(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "it stops in a moment")
 	_, err := askWithin(t.Context(), 10*time.Millisecond, f.dir, msgState, nil)
 	assert.ErrorContains(t, err, fmt.Sprintf("the keeper of the fabric has not answered for 10ms: end process %d (kill -9)", f.keeper))
+
+	req := execRequest{Host: "h1", Args: []string{"sh", "-c", "echo ran >&2"}, Plain: true}
+	var said bytes.Buffer
+	_, err = onHostWithin(t.Context(), 10*time.Millisecond, f.dir, &req, strings.NewReader(""), io.Discard, &said)
+	assert.ErrorContains(t, err, fmt.Sprintf("the keeper of the fabric has not answered for 10ms: end process %d (kill -9)", f.keeper))
+	told, stop := context.WithCancelCause(t.Context())
+	stop(io.ErrNoProgress) // as by ^C
+	over := make(chan error, 1)
+	go func() {
+		_, err := onHost(told, f.dir, &req, strings.NewReader(""), io.Discard, io.Discard)
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		require.ErrorIs(t, err, io.ErrNoProgress)
+	case <-time.After(answered / 2):
+		assert.Fail(t, "a command whose program has not begun heeds no signal")
+	}
+	assert.Empty(t, said.String())
+
 	require.NoError(t, syscall.Kill(f.keeper, syscall.SIGCONT))
+	r := f.sh("h1", "sleep 0.1; exit 9")
+	assert.Equal(t, 9, r.Status, "a program that has begun is waited for")
 	require.Zero(t, rnic(t, "down").Status)
 	f.nothingLeft()
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // What is said at the keeper's socket, as messages of package ownsock whose bodies are JSON. A client sends one request;
-// an exec has its standard descriptors before it, and signals behind it. The keeper answers once. What is too long for a
-// message goes before its answer in parts.
+// an exec has its standard descriptors before it, and signals behind it. The keeper answers once, and before that once a
+// program has begun. What is too long for a message goes before its answer in parts.
 const (
 	msgStdin  = 'i'
 	msgStdout = 'o'
@@ -39,7 +39,8 @@ type execRequest struct {
 // answer is the keeper's to each.
 type answer struct {
 	Error  string `json:"error,omitempty"`
-	Status int    `json:"status"` // of the program
+	Begun  bool   `json:"begun,omitempty"` // the program runs: its end is another answer
+	Status int    `json:"status"`          // of the program
 	State  *state `json:"state,omitempty"`
 }
 

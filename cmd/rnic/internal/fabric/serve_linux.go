@@ -121,6 +121,7 @@ func (k *keeper) exec(c *ownsock.Conn, req *execRequest, files *[3]*os.File) (st
 	for _, f := range files { // of pipes the program alone is to have an end
 		_ = f.Close()
 	}
+	_ = reply(c, answer{Begun: true}) // who is gone is found so below
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
