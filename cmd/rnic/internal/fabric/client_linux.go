@@ -98,26 +98,43 @@ func stands(within time.Duration, keeper int) error {
 	return fmt.Errorf("the keeper of the fabric has not answered for %v: end process %d (kill -9), and the fabric with it", within, keeper)
 }
 
-// down ends the fabric at dir, and waits until nothing is left of it.
+// down ends the fabric at dir, and waits until nothing is left of it. Another one may be there by then: the lock tells them
+// apart.
 func down(ctx context.Context, dir string) error {
+	locked, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer locked.Close()
 	if _, err := ask(ctx, dir, msgDown, nil); err != nil {
 		return err
 	}
 	for { // the keeper is about to end: its lock goes with it
-		f, free, err := lock(dir)
+		over, err := clearEnded(ctx, dir, locked)
 		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return nil
-		case err != nil:
+		case err != nil || over:
 			return err
-		case free:
-			_ = f.Close()
-			return os.RemoveAll(dir)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// clearEnded clears away what is left of the fabric with this lock, if its keeper has ended.
+func clearEnded(ctx context.Context, dir string, locked *os.File) (over bool, err error) {
+	unlock, err := ownsock.Lock(ctx, patience)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if over, err = tryLock(locked); over {
+		err = clearAway(dir, locked)
+	}
+	return over, err
 }
 
 // onHost runs a program of a fabric with these files, and returns its status.

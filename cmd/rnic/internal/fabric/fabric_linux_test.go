@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -405,6 +406,87 @@ func TestKeeperKilled(t *testing.T) {
 	}, 20*time.Second, 5*time.Millisecond)
 	assert.Contains(t, rnic(t, "ls").Stderr, "no fabric is up")
 	f.nothingLeft()
+}
+
+// TestOthersEnd: a folder that is being removed while a command looks for fabrics is none of its concern.
+func TestOthersEnd(t *testing.T) {
+	home(t)
+	_, err := fabrics(t.Context())
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	others.Go(func() {
+		for ctx.Err() == nil {
+			_ = os.Mkdir(place("other"), 0o700)
+			_ = os.RemoveAll(place("other"))
+		}
+	})
+	for range 2000 {
+		_, err := fabrics(t.Context())
+		require.NoError(t, err)
+	}
+}
+
+// TestDownAndUp: down waits for the fabric that it has found, and leaves alone another one that is made in its place meanwhile.
+func TestDownAndUp(t *testing.T) {
+	home(t)
+	dir, locked, err := claim(t.Context(), "test")
+	require.NoError(t, err)
+	l, err := ownsock.Listen(filepath.Join(dir, socketFile))
+	require.NoError(t, err)
+	next := make(chan *os.File, 1)
+	go func() {
+		defer close(next)
+		uc, err := l.AcceptUnix()
+		if !assert.NoError(t, err) {
+			return
+		}
+		c, err := ownsock.NewConn(uc, within)
+		if !assert.NoError(t, err) {
+			return
+		}
+		defer c.Close()
+		_, err = c.Read(within)
+		assert.NoError(t, err)
+		assert.NoError(t, os.RemoveAll(dir))
+		assert.NoError(t, locked.Close())
+		_, other, err := claim(t.Context(), "test")
+		assert.NoError(t, err)
+		next <- other
+		assert.NoError(t, reply(c, answer{}))
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	assert.NoError(t, down(ctx, dir), "the other one is not waited for")
+	other := <-next
+	own, err := holds(dir, other)
+	require.NoError(t, err)
+	assert.True(t, own, "it is there")
+	require.NoError(t, l.Close())
+	require.NoError(t, other.Close())
+}
+
+// TestUpInterrupted: what the file has begun ends with an up that is interrupted, without namespaces too.
+func TestUpInterrupted(t *testing.T) {
+	home(t)
+	f := &fabric{t: t, dir: place("test"), spaces: map[string]bool{}}
+	text := "host h1\nrun h1: setsid sleep 1000 & echo begun\n" + strings.Repeat("run h1: true\n", 4000) // which takes a while
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	over := make(chan error, 1)
+	go func() {
+		_, err := up(ctx, "test", text, true)
+		over <- err
+	}()
+	require.Eventually(t, func() bool {
+		said, _ := os.ReadFile(filepath.Join(f.dir, logFolder, "h1"))
+		return len(said) > 0
+	}, 20*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-over, context.Canceled)
+	assert.Empty(t, f.left())
 }
 
 // TestFolderGone: a fabric whose folder somebody has removed ends by itself, and leaves alone the next one in that place.

@@ -40,26 +40,32 @@ const placeVariable = "SOFTRNIC_FABRIC"
 
 func place(name string) string { return filepath.Join(ownsock.Folder(), placePrefix+name) }
 
-// lock takes the lock of a fabric's folder, or says that its keeper has it.
+// lock takes the lock of a fabric's folder, or says that its keeper has it. The lock of all fabrics is held.
 func lock(dir string) (f *os.File, free bool, err error) {
 	f, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, false, err
 	}
-	for {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if free, err = tryLock(f); !free {
 		_ = f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, false, nil
-		}
 		return nil, false, err
 	}
 	return f, true, nil
+}
+
+// tryLock takes the lock of a file, or says that another process has it.
+func tryLock(f *os.File) (free bool, err error) {
+	for {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return false, nil
+		case !errors.Is(err, unix.EINTR):
+			return false, err
+		}
+	}
 }
 
 // holds reports whether the lock in a fabric's folder is that file still, which is open here: so its number is no other's.
@@ -75,8 +81,18 @@ func holds(dir string, locked *os.File) (bool, error) {
 	return err == nil && os.SameFile(own, there), err
 }
 
-// removeOwn removes a fabric's folder, unless it is gone, or has become another's: it has this lock. Nobody else looks at it
-// meanwhile.
+// clearAway removes what the fabric with this lock has left: programs, if it had no namespaces, and its folder, unless that
+// is gone, or has become another's. The lock of all fabrics is held.
+func clearAway(dir string, locked *os.File) error {
+	if own, err := holds(dir, locked); !own {
+		return err
+	}
+	endLeftovers(dir)
+	return os.RemoveAll(dir)
+}
+
+// removeOwn removes the folder of the fabric with this lock, unless that is gone, or has become another's, under the lock of
+// all fabrics.
 func removeOwn(dir string, locked *os.File) error {
 	unlock, err := ownsock.Lock(context.Background(), patience)
 	if err != nil {
@@ -103,14 +119,15 @@ func tidy() (names []string, err error) {
 		dir := place(name)
 		f, free, err := lock(dir)
 		switch {
+		case errors.Is(err, os.ErrNotExist): // somebody else has removed it just now
+			continue
 		case err != nil:
 			return nil, err
 		case !free:
 			names = append(names, name)
 			continue
 		}
-		endLeftovers(dir)
-		err = os.RemoveAll(dir)
+		err = clearAway(dir, f)
 		_ = f.Close()
 		if err != nil {
 			return nil, fmt.Errorf("removing what is left of the fabric %s: %w", name, err)

@@ -39,7 +39,10 @@ func claim(ctx context.Context, name string) (dir string, locked *os.File, err e
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, err
 	}
-	locked, _, err = lock(dir)
+	locked, free, err := lock(dir)
+	if err == nil && !free {
+		err = fmt.Errorf("another process has locked %s", dir)
+	}
 	if err != nil {
 		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -111,7 +114,8 @@ func up(ctx context.Context, name, text string, loopback bool) (*state, error) {
 	if len(denied) > 0 && !slices.Contains(denied, "") && err != nil {
 		err = fmt.Errorf("%w; before that: %s", err, strings.Join(denied, ", "))
 	}
-	return nil, errors.Join(err, os.RemoveAll(dir))
+	endLeftovers(dir) // of a keeper without namespaces that was killed
+	return nil, errors.Join(err, removeOwn(dir, locked))
 }
 
 // begin starts a keeper, and waits until the fabric is there. again says that another kind of namespaces may be to be had.
