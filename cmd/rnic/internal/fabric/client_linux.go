@@ -19,6 +19,8 @@ import (
 	"github.com/softrnic/softrnic/internal/ownsock"
 )
 
+var errEnded = errors.New("the keeper of the fabric has ended")
+
 // dial connects to the keeper of the fabric at dir, whose process is keeper.
 func dial(dir string) (c *ownsock.Conn, keeper int, err error) {
 	uc, err := ownsock.Dial(filepath.Join(dir, socketFile))
@@ -26,7 +28,10 @@ func dial(dir string) (c *ownsock.Conn, keeper int, err error) {
 		time.Sleep(20 * time.Millisecond)
 		uc, err = ownsock.Dial(filepath.Join(dir, socketFile))
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, os.ErrNotExist), err != nil && ownsock.Refused(err):
+		return nil, 0, errEnded
+	case err != nil:
 		return nil, 0, fmt.Errorf("reaching the keeper of the fabric: %w", err)
 	}
 	if rc, err := uc.SyscallConn(); err == nil {
@@ -50,7 +55,7 @@ func hear(c *ownsock.Conn, within time.Duration) (answer, error) {
 			return a, err
 		}
 		if err != nil {
-			return a, fmt.Errorf("the keeper of the fabric has ended: %w", err)
+			return a, fmt.Errorf("%w: %w", errEnded, err)
 		}
 		m.Discard()
 		kind, body = m.Type, append(body, m.Body...)
@@ -109,7 +114,7 @@ func down(ctx context.Context, dir string) error {
 		return err
 	}
 	defer locked.Close()
-	if _, err := ask(ctx, dir, msgDown, nil); err != nil {
+	if _, err := ask(ctx, dir, msgDown, nil); err != nil && !errors.Is(err, errEnded) {
 		return err
 	}
 	for { // the keeper is about to end: its lock goes with it

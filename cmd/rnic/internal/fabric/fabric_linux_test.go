@@ -489,6 +489,35 @@ func TestUpInterrupted(t *testing.T) {
 	assert.Empty(t, f.left())
 }
 
+// TestEnding: while a fabric ends, each command hears so, and a second down waits for the same end.
+func TestEnding(t *testing.T) {
+	f := begun(t, two)
+	unlock, err := ownsock.Lock(t.Context(), patience) // so its folder stays for now
+	require.NoError(t, err)
+	downs := make(chan error, 2)
+	go func() { downs <- down(t.Context(), f.dir) }()
+	change := func() error {
+		_, err := ask(t.Context(), f.dir, msgBreak, []string{"h1", "up"})
+		return err
+	}
+	require.Eventually(t, func() bool { return change() != nil }, 10*time.Second, time.Millisecond)
+	assert.EqualError(t, change(), errEnds.Error())
+	req := execRequest{Host: "h1", Args: []string{"true"}, Plain: true}
+	_, err = onHost(t.Context(), f.dir, &req, strings.NewReader(""), io.Discard, io.Discard)
+	assert.EqualError(t, err, errEnds.Error())
+	a, err := ask(t.Context(), f.dir, msgState, nil)
+	require.NoError(t, err)
+	assert.Equal(t, "test", a.State.Name)
+	go func() { downs <- down(t.Context(), f.dir) }()
+	unlock()
+	assert.NoError(t, <-downs)
+	assert.NoError(t, <-downs)
+	f.nothingLeft()
+	_, err = ask(t.Context(), f.dir, msgState, nil)
+	assert.ErrorIs(t, err, errEnded)
+	assert.NoError(t, down(t.Context(), f.dir), "there is nothing to end")
+}
+
 // TestFolderGone: a fabric whose folder somebody has removed ends by itself, and leaves alone the next one in that place.
 func TestFolderGone(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--loopback"}} {

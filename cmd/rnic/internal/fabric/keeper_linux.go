@@ -85,9 +85,9 @@ func keep(stdin io.Reader, stdout io.Writer) error {
 	clients.Go(k.timeline)
 	clients.Go(k.watch)
 	<-k.ctx.Done()
-	_ = l.Close()
 	k.stop(true)
-	clients.Wait() // who has asked for the end hears of it now
+	_ = l.Close()  // who has come until then hears that the fabric ends
+	clients.Wait() // and who has asked for the end that it has come
 	return nil
 }
 
@@ -186,6 +186,8 @@ func (k *keeper) onLoopback() error {
 var errNoLinks = errors.New("without network namespaces there are no links to slow or break: leave that out, " +
 	"run as root, or allow user namespaces (sysctl user.max_user_namespaces)")
 
+var errEnds = errors.New("the fabric ends")
+
 // writeLaunchers makes what MPI starts its processes by: an rsh, and lists of hosts.
 func (k *keeper) writeLaunchers() error {
 	var mpich, openmpi strings.Builder
@@ -255,7 +257,10 @@ func (k *keeper) watch() {
 func (k *keeper) change(i int, c layout.Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.box == nil {
+	switch {
+	case k.ctx.Err() != nil:
+		return errEnds
+	case k.box == nil:
 		return errNoLinks
 	}
 	return k.box.Change(i, c)
@@ -304,10 +309,10 @@ func (k *keeper) stop(files bool) {
 	k.end()
 	k.endPrograms()
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	if k.box != nil {
 		k.box.Close()
 	}
+	k.mu.Unlock()
 	if k.boxed {
 		_ = unix.Unmount(filepath.Join(k.Dir, tmpFolder), unix.MNT_DETACH) // it goes with the namespace, but its folder now
 	}

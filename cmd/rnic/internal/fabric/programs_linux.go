@@ -88,7 +88,7 @@ func (k *keeper) start(req *execRequest, files [3]*os.File, ofFile bool) (*progr
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.ctx.Err() != nil {
-		return nil, errors.New("the fabric ends")
+		return nil, errEnds
 	}
 	if k.box != nil {
 		p.pid, err = k.box.Start(host, path, args, attr)
