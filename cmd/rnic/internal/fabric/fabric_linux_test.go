@@ -52,6 +52,16 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
+// aloneOnLoopback waits until no other fabric has the addresses of the loopback: one of another test of this machine, or one
+// that is about to end.
+func aloneOnLoopback(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		l, err := net.Listen("unix", loopbackName)
+		return err == nil && l.Close() == nil
+	}, time.Minute, 10*time.Millisecond)
+}
+
 // fabric is one that is up.
 type fabric struct {
 	t      *testing.T
@@ -95,6 +105,9 @@ func begun(t *testing.T, text string, flags ...string) *fabric {
 
 func raised(t *testing.T, text string, flags ...string) *fabric {
 	t.Helper()
+	if len(flags) > 0 {
+		aloneOnLoopback(t)
+	}
 	r := rnic(t, append([]string{"up", file(t, text)}, flags...)...)
 	if strings.Contains(r.Stderr, errNoLinks.Error()) && len(flags) == 0 {
 		t.Skip("this system has no network namespaces for this user: " + r.Stderr)
@@ -476,6 +489,7 @@ func TestUpInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	over := make(chan error, 1)
+	aloneOnLoopback(t)
 	go func() {
 		_, err := up(ctx, "test", text, true)
 		over <- err
@@ -602,6 +616,9 @@ func TestLoopback(t *testing.T) {
 	assert.Equal(t, "127.64.1.2", f.state().Hosts[1].NICs[0].Address)
 	assert.Equal(t, "h1\n", f.sh("h1", "echo $SOFTRNIC_FABRIC_HOST").Stdout)
 	assert.Contains(t, rnic(t, "break", "h1", "down").Stderr, errNoLinks.Error())
+	r = rnic(t, "up", "--loopback", "--name", "other", file(t, text))
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, errLoopback.Error())
 	const stray = "setsid sh -c 'sleep 1000 & sleep 1001' >/dev/null 2>&1 </dev/null &"
 	require.Zero(t, f.sh("h1", stray).Status)
 	require.Zero(t, rnic(t, "down").Status)
@@ -657,6 +674,7 @@ func TestUpGone(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	require.NoError(t, r.Close())
+	aloneOnLoopback(t)
 	keeper := exec.Command(self(t), "fabric", "up", "--"+keepFlag)
 	keeper.Stdin, keeper.Stdout, keeper.ExtraFiles = bytes.NewReader(text), w, []*os.File{locked}
 	var said bytes.Buffer

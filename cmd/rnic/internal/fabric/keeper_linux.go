@@ -36,6 +36,7 @@ type keeper struct {
 	end     context.CancelFunc
 	stopped chan struct{} // closed when nothing is left
 	locked  *os.File      // the lock of its folder
+	alone   net.Listener  // without namespaces: has the addresses of the loopback be this fabric's
 	starter chan func()   // without namespaces: the thread that programs are started by
 
 	mu       sync.Mutex // of all below, and of calls of box
@@ -175,6 +176,12 @@ func (k *keeper) onLoopback() error {
 			return fmt.Errorf("line %d: %w", e.Line, errNoLinks)
 		}
 	}
+	var err error
+	if k.alone, err = net.Listen("unix", loopbackName); errors.Is(err, unix.EADDRINUSE) {
+		return errLoopback
+	} else if err != nil {
+		return err
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
 	}
@@ -182,6 +189,13 @@ func (k *keeper) onLoopback() error {
 	go k.starts()
 	return k.f.OnLoopback()
 }
+
+// loopbackName is a socket without a file, which the system takes away with the keeper. It is of this network, as the
+// addresses are, and of all users.
+const loopbackName = "@softrnic-fabric-loopback"
+
+var errLoopback = errors.New("another fabric is on the loopback and has the same addresses (127.64.1.1 and so on), so that programs " +
+	"of one would reach those of the other: end that one first by rnic fabric down, unless it is another user's")
 
 var errNoLinks = errors.New("without network namespaces there are no links to slow or break: leave that out, " +
 	"run as root, or allow user namespaces (sysctl user.max_user_namespaces)")
