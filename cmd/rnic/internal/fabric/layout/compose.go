@@ -68,8 +68,16 @@ func (f *Fabric) command(h int) string {
 	return b.String()
 }
 
-// Compose writes the fabric for podman compose and docker compose.
+// Compose writes the fabric for podman compose and docker compose, whose services have names in small letters.
 func (f *Fabric) Compose(w io.Writer, name, image string) error {
+	services := map[string]string{}
+	for i := range f.Hosts {
+		host := f.Hosts[i].Name
+		if other, ok := services[strings.ToLower(host)]; ok {
+			return fmt.Errorf("the hosts %s and %s would be one service %s of a compose file: give one of them another name", other, host, strings.ToLower(host))
+		}
+		services[strings.ToLower(host)] = host
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by rnic fabric export --compose. Time is not simulated.\n")
 	f.left(&b, "compose")

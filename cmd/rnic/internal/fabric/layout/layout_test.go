@@ -167,6 +167,11 @@ func TestRefused(t *testing.T) {
 		{base + "at 1s: break h1 broken", "line 3: want links and then down, up, delay TIME, rate BITS, loss SHARE or mend"},
 		{base + "at 1s: break h1 loss 200%", "loss takes a share"},
 		{base + "at 1s: break h9.nic0 down", `no link "h9.nic0"`},
+		{base + "run h1: true \rname: evil", `line 3: the character '\r' is not allowed here: leave it out`},
+		{base + "run h1: true\u0085name: evil", `line 3: the character '\u0085' is not allowed here`},
+		{base + "at 1s: run h1: true\u2028name: evil", `line 3: the character '\u2028' is not allowed here`},
+		{base + "run h1: \x1b[2J", `line 3: the character '\x1b' is not allowed here`},
+		{base + "run h1: a\x00b", `line 3: the character '\x00' is not allowed here`},
 		{strings.Repeat("#", MaxText+1), "want 65536 at most"},
 	} {
 		_, err := Parse(row[0])
@@ -225,6 +230,21 @@ func TestExports(t *testing.T) {
 	}
 }
 
+// TestLines: lines may end as on other systems, and have tabs.
+func TestLines(t *testing.T) {
+	f := parsed(t, "switch s\r\nhost h1:\ts\r\nrun h1: a\tb\r\n")
+	assert.Equal(t, []Run{{0, "a\tb"}}, f.Runs)
+}
+
+// TestSmallLetters: hosts whose names differ by the size of letters alone are two here, and for containerlab.
+func TestSmallLetters(t *testing.T) {
+	f := parsed(t, "host H1 h1")
+	var b bytes.Buffer
+	assert.EqualError(t, f.Compose(&b, "f", "i"), "the hosts H1 and h1 would be one service h1 of a compose file: give one of them another name")
+	assert.Empty(t, b.String())
+	assert.NoError(t, f.Containerlab(&b, "f", "i"))
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add(rails)
 	f.Add("host h1..h3\nmesh *: delay 4ms\nlink h3-h1: loss 5%")
@@ -249,8 +269,20 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		var b bytes.Buffer
-		if got.Compose(&b, "f", "i") != nil || got.Containerlab(&b, "f", "i") != nil {
+		names := map[string]bool{}
+		for h := range got.Hosts {
+			names[strings.ToLower(got.Hosts[h].Name)] = true
+		}
+		if (got.Compose(&b, "f", "i") == nil) != (len(names) == len(got.Hosts)) || got.Containerlab(&b, "f", "i") != nil {
 			t.Fatal("no export")
+		}
+		for line := range strings.Lines(b.String()) {
+			if !topLevel[strings.SplitAfter(line, ":")[0]] && line[0] != ' ' && line[0] != '#' || strings.ContainsAny(line, "\r\x00\u0085\u2028\u2029") {
+				t.Fatalf("a line of its own: %q", line)
+			}
 		}
 	})
 }
+
+// topLevel are the keys of an export that begin a line.
+var topLevel = map[string]bool{"name:": true, "services:": true, "networks:": true, "topology:": true}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Parse reads a file. A line is empty or one of these, and ends at a # (of run lines the shell sees to that):
@@ -33,7 +34,12 @@ func Parse(text string) (*Fabric, error) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
-		if err := f.line(strings.TrimSpace(line), n); err != nil {
+		line = strings.TrimSpace(line)
+		err := printable(line)
+		if err == nil {
+			err = f.line(line, n)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
 	}
@@ -47,6 +53,16 @@ func Parse(text string) (*Fabric, error) {
 	slices.SortStableFunc(f.Breaks, func(a, b Event) int { return int(a.At - b.At) })
 	err := f.number()
 	return f, err
+}
+
+// printable refuses what ends a line in the files of other tools, which an export has commands in, and what a terminal obeys.
+func printable(line string) error {
+	for _, r := range line {
+		if r != '\t' && unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) {
+			return fmt.Errorf("the character %q is not allowed here: leave it out, or have printf make it in a command", r)
+		}
+	}
+	return nil
 }
 
 const wantLine = "want one of name, switch, host, mesh, trunk, link, flags, run, at"
@@ -322,9 +338,6 @@ func (f *Fabric) runLine(line string) ([]Run, error) {
 	head := strings.Fields(before)[1:]
 	if !colon || command == "" || len(head) == 0 {
 		return nil, errors.New("run takes hosts, a colon and a command, such as run h1: rping -s")
-	}
-	if strings.ContainsRune(command, 0) {
-		return nil, errors.New("a command has no octet 0")
 	}
 	hosts, err := f.hosts(head)
 	runs := make([]Run, 0, len(hosts))
