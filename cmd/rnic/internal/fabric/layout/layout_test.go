@@ -236,6 +236,16 @@ func TestLines(t *testing.T) {
 	assert.Equal(t, []Run{{0, "a\tb"}}, f.Runs)
 }
 
+// TestTimes: events are in the order of time, however far apart they are: on 32 bits too.
+func TestTimes(t *testing.T) {
+	f := parsed(t, "host h\nat 3s: run h: b\nat 24h: run h: c\nat 0s: run h: a")
+	var order strings.Builder
+	for i := range f.Breaks {
+		order.WriteString(f.Breaks[i].Runs[0].Command)
+	}
+	assert.Equal(t, "abc", order.String())
+}
+
 // TestSmallLetters: hosts whose names differ by the size of letters alone are two here, and for containerlab.
 func TestSmallLetters(t *testing.T) {
 	f := parsed(t, "host H1 h1")

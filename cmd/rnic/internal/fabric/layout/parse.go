@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -50,7 +51,7 @@ func Parse(text string) (*Fabric, error) {
 	if err := f.checkTrunks(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(f.Breaks, func(a, b Event) int { return int(a.At - b.At) })
+	slices.SortStableFunc(f.Breaks, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	err := f.number()
 	return f, err
 }
