@@ -532,6 +532,12 @@ func TestEnding(t *testing.T) {
 	assert.NoError(t, down(t.Context(), f.dir), "there is nothing to end")
 }
 
+// TestSignalAll: a process that is not the first of its namespace sends no signal to all others of the system.
+func TestSignalAll(t *testing.T) {
+	k := &keeper{boxed: true}
+	assert.Eventually(t, func() bool { return !k.signalAll(0) }, 20*time.Second, 5*time.Millisecond, "it has no children but those that tests before it end")
+}
+
 // TestFolderGone: a fabric whose folder somebody has removed ends by itself, and leaves alone the next one in that place.
 func TestFolderGone(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--loopback"}} {

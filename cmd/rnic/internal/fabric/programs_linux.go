@@ -294,8 +294,8 @@ func (k *keeper) endPrograms() {
 
 // signalAll sends all programs a signal, and reports whether there are some.
 func (k *keeper) signalAll(s syscall.Signal) (some bool) {
-	if k.boxed {
-		return unix.Kill(-1, s) == nil // kill(2): all of this process namespace but its first
+	if k.boxed && os.Getpid() == 1 {
+		return unix.Kill(-1, s) == nil // kill(2): all of this process namespace, but its first, which this process is
 	}
 	for _, pid := range descendants() {
 		some = unix.Kill(pid, s) == nil || some
