@@ -532,6 +532,31 @@ func TestEnding(t *testing.T) {
 	assert.NoError(t, down(t.Context(), f.dir), "there is nothing to end")
 }
 
+// TestPaths: names with which sockets of programs could not be made are refused, and one octet less makes them.
+func TestPaths(t *testing.T) {
+	home(t)
+	room := longestPath - socketRoom - len(filepath.Join(place(""), runFolder, "x")) + 1 // of both names
+	require.Greater(t, room, 32)
+	require.Less(t, room, 32+32)
+	name := strings.Repeat("f", 32)
+	long := "host " + strings.Repeat("h", room-32+1)
+	r := rnic(t, "up", "--loopback", "--name", name, file(t, long))
+	assert.Equal(t, 1, r.Status)
+	assert.Contains(t, r.Stderr, "would have paths of 108 octets")
+	assert.NoDirExists(t, place(name))
+
+	aloneOnLoopback(t)
+	host := strings.TrimPrefix(long, "host h")
+	r = rnic(t, "up", "--loopback", "--name", name, file(t, "host "+host))
+	require.Zero(t, r.Status, r.Stderr)
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(place(name), runFolder, host)) // as a program there has it
+	dir, err := ownsock.Make()
+	require.NoError(t, err)
+	l, err := ownsock.Listen(filepath.Join(dir, "4194304.sock"))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
+
 // TestSignalAll: a process that is not the first of its namespace sends no signal to all others of the system.
 func TestSignalAll(t *testing.T) {
 	k := &keeper{boxed: true}

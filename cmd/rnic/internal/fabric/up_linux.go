@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softrnic/softrnic/cmd/rnic/internal/fabric/layout"
 	"github.com/softrnic/softrnic/internal/ownsock"
 )
 
@@ -49,6 +50,25 @@ func claim(ctx context.Context, name string) (dir string, locked *os.File, err e
 	return dir, locked, nil
 }
 
+// longestPath is that of a socket: sun_path of unix(7) without the octet 0 at its end.
+const longestPath = len(unix.RawSockaddrUnix{}.Path) - 1
+
+// socketRoom is what package ownsock puts behind the folder of a host for the sockets of its programs: it makes them under
+// another name, which is the longest.
+const socketRoom = len("/softrnic/.s4294967295/s")
+
+// checkPaths refuses a fabric in whose folder programs could have no sockets: their counters would be missing without a word.
+func checkPaths(dir string, f *layout.Fabric) error {
+	for i := range f.Hosts {
+		host := f.Hosts[i].Name
+		if n := len(filepath.Join(dir, runFolder, host)) + socketRoom; n > longestPath {
+			return fmt.Errorf("sockets of programs on %s would have paths of %d octets, below %s, and may have %d: give the fabric (--name) "+
+				"or the host a shorter name, or set XDG_RUNTIME_DIR to a folder with a shorter one", host, n, dir, longestPath)
+		}
+	}
+	return nil
+}
+
 // attempt is a kind of namespaces, and how a process gets them.
 type attempt struct {
 	in   string
@@ -78,6 +98,13 @@ func attempts(loopback bool) []attempt {
 
 // up starts a fabric, and returns what it is.
 func up(ctx context.Context, name, text string, loopback bool) (*state, error) {
+	f, err := layout.Parse(text)
+	if err == nil {
+		err = checkPaths(place(name), f)
+	}
+	if err != nil {
+		return nil, err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
