@@ -36,63 +36,11 @@ type ending struct {
 	unanswered unanswering
 }
 
-// Which receives raise no event when they flush: those that withhold keeps. The core asks with locks held, under which q.mu is none
-// to take.
-const (
-	hushNone    = iota
-	hushClosing // while the stream closes in good order
-	hushGone    // and when the peer's end of it is gone
-	hushAll
-
-	hushSends = 1 << 2 // of hushGone and hushAll: and Sends
-)
-
-// hush says which, after a change of what withhold goes by; q.mu is held.
-func (q *QP) hush() {
-	e, h := &q.ending, uint32(hushClosing)
-	switch {
-	case e.dropping:
-		h = hushAll
-	case e.told || q.taken == nil:
-		h = hushNone
-	case e.closed || q.announced():
-		h = hushAll
-	case q.byHand():
-		h = hushGone
-	}
-	if q.mayWait() {
-		h |= hushSends
-	}
-	q.hushed.Store(h)
-}
-
 // blame returns the status of the Send that tells of the end; q.mu is held.
 func (q *QP) blame(status uint32) uint32 {
 	q.ending.blamed = true
 	q.hush()
 	return status
-}
-
-// hushes reports whether what has flushed of the queue pair, which is the Context, raises no event.
-func hushes(context any, op verbs.Op) bool {
-	q, ok := context.(*QP)
-	if !ok {
-		return false
-	}
-	s, h := q.qp.State(), q.hushed.Load()
-	closes := s == verbs.StateClosing || s == verbs.StateIdle
-	if op != verbs.OpRecv {
-		return h&hushSends != 0 && (h == hushAll|hushSends || verbsinternal.PeerGone(q.qp))
-	}
-	switch h &^ hushSends {
-	case hushNone:
-		return false
-	case hushClosing:
-		return closes
-	case hushGone:
-		return closes || verbsinternal.PeerGone(q.qp)
-	}
-	return true
 }
 
 // With the iWARP presentation a connection of rdma_cm says DISCONNECTED first, and flushes announceTime later: librdmacm's sockets
@@ -211,87 +159,6 @@ func (q *QP) releaseHeld() {
 	q.sendCQ.add(sends...)
 	if q.qp.State() == verbs.StateError {
 		q.inError()
-	}
-}
-
-// late is a post to a queue pair whose stream has ended: as on InfiniBand it is taken, and flushes. It reports how
-// many of the IDs were, of Sends or of receives, and whether it has ended at all; q.send is held of Sends.
-func (q *QP) late(sends bool, ids ...uint64) (taken int, ended bool) {
-	if sends {
-		q.sendCQ.sift() // what was posted before
-	}
-	q.mu.Lock()
-	e := &q.ending
-	if !q.gone() {
-		q.mu.Unlock()
-		return 0, false
-	}
-	to := q.recvCQ
-	if sends {
-		to = q.sendCQ
-	}
-	wcs := make([]uabi.WC, len(ids))
-	for i, id := range ids {
-		wcs[i] = uabi.WC{WRID: id, Status: uabi.WCWRFlushErr, VendorErr: uint32(verbs.StatusFlushed), QPNum: q.qpn, PortNum: 1}
-		if !sends {
-			wcs[i].Opcode = uabi.WCRecv
-		}
-	}
-	if !sends && !e.told && q.ud == nil {
-		room := max(0, q.recvDepth-len(e.held))
-		wcs = wcs[:min(len(wcs), room)]
-		e.held = append(e.held, wcs...)
-		q.mu.Unlock()
-		return len(wcs), true
-	}
-	if _, hand := q.taken.(*link); sends && hand && (!e.over || q.unanswered()) {
-		wcs = wcs[:min(len(wcs), max(0, q.sendDepth-len(e.flushed)-len(e.behind)))]
-		e.behind = append(e.behind, wcs...)
-		if e.over {
-			q.await(q.taken)
-		}
-		q.mu.Unlock()
-		return len(wcs), true
-	}
-	announced := q.announced() // the event, which is on its way, releases what is held
-	if sends && q.ud == nil && !announced && !e.blamed && (!e.told || e.stalled) {
-		wcs[0].Status = q.blame(uabi.WCRetryExcErr)
-	}
-	q.mu.Unlock()
-	n := to.add(wcs...)
-	if sends && q.ud == nil && !announced {
-		q.releaseHeld()
-	}
-	return n, true
-}
-
-// postLate is a post of which the core has taken some, and refused the rest with err: late has that.
-func (q *QP) postLate(sends bool, posted int, err error, rest []uint64) (int, error) {
-	n, ended := q.late(sends, rest...)
-	switch {
-	case !ended:
-		return posted, err
-	case n < len(rest):
-		return posted + n, verbs.ErrQueueFull // what waits for its end keeps its place
-	}
-	return posted + n, nil
-}
-
-// gone reports, of a queue pair that has refused a post, whether the stream has ended, or is about to; q.mu is held. An iWARP
-// adapter's own library may refuse a post then with EINVAL, but a program cannot know of an end before it is told.
-func (q *QP) gone() bool {
-	switch s := q.qp.State(); {
-	case q.struck.Load():
-		return true
-	case q.ud != nil:
-		return s == verbs.StateError
-	case !q.discreet() && !q.announced():
-		return false
-	case q.ending.told || q.ending.closed || q.ending.stalled || s == verbs.StateClosing:
-		return true
-	default:
-		_, hand := q.taken.(*link) // one that is not up yet refuses nothing
-		return q.taken != nil && (s == verbs.StateTerminate || s == verbs.StateError || hand && s == verbs.StateIdle)
 	}
 }
 
