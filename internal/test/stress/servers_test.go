@@ -186,10 +186,13 @@ func startND(t *testing.T) server {
 func startVI(t *testing.T) server {
 	l, err := vitcp.Listen("127.0.0.1:0", vitcp.ListenConfig{MatchTimeout: 500 * time.Millisecond})
 	require.NoError(t, err)
+	var begun sync.WaitGroup // a goroutine that has not run yet is not counted as one of the server's
+	begun.Add(honestOnes)
 	serving(t, func(ctx context.Context, wg *sync.WaitGroup) {
 		// As many wait as come at once: where requests fill what a host may have there, its next one needs a Wait under way.
 		for range honestOnes {
 			wg.Go(func() {
+				begun.Done()
 				for {
 					p, err := l.Wait(ctx, vitcp.Filter{Called: "siege"})
 					if err != nil {
@@ -205,6 +208,7 @@ func startVI(t *testing.T) server {
 			})
 		}
 	}, func() { _ = l.Close() })
+	begun.Wait()
 	to := vitcp.Address{Host: netip.MustParseAddrPort(l.Addr().String()), Discriminator: "siege"}
 	return server{l.Addr().String(), droppedpeer.VI("siege", segment.Unreliable), func(ctx context.Context) (time.Duration, error) {
 		start := time.Now()

@@ -55,6 +55,7 @@ ucx) # tags of a megabyte go over both rails
 	$run $ucx >server.out 2>&1 &
 	listens 13337
 	watch $run $ucx 127.0.0.1
+	wait
 	over $many $many
 	;;
 rping) # each address of the server is another device's, and so is the client's, by the route
