@@ -130,15 +130,18 @@ func (q *QP) Over(c Connection) {
 	}
 }
 
-// released is releaseHeld of what is of c, or nothing if RESET has come.
-func (q *QP) released(c Connection) {
+// released is releaseHeld of what is of c.
+func (q *QP) released(c Connection) { q.stillWith(c, q.releaseHeld) }
+
+// stillWith has f tell of the end of c, which RESET waits for, or does nothing if RESET has come.
+func (q *QP) stillWith(c Connection, f func()) {
 	q.telling.Lock()
 	defer q.telling.Unlock()
 	q.mu.Lock()
 	same := q.taken == c
 	q.mu.Unlock()
 	if same {
-		q.releaseHeld()
+		f()
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/softrnic/softrnic/verbs"
 )
 
-// Which receives raise no event when they flush: those that withhold keeps. The core asks with locks held, under which q.mu is none
+// What raises no event when it flushes: the receives that withhold keeps, and the Sends. The core asks with locks held, under which q.mu is none
 // to take.
 const (
 	hushNone    = iota

@@ -61,13 +61,8 @@ func (q *QP) strike(f Faults, d *verbs.Completion, w *uabi.WC) {
 
 // endStruck ends the queue pair of which strike has told the program, unless RESET has ended what it had with c.
 func (q *QP) endStruck(c Connection) {
-	q.telling.Lock()
-	defer q.telling.Unlock()
-	q.mu.Lock()
-	same := q.taken == c
-	q.mu.Unlock()
-	if same {
+	q.stillWith(c, func() {
 		q.releaseHeld()
 		_ = q.qp.Modify(verbs.ModifyQP{Next: verbs.StateError})
-	}
+	})
 }

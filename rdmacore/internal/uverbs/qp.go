@@ -35,7 +35,7 @@ type QP struct {
 
 	telling sync.Mutex // an end is told of, and none of a stream before RESET behind that; before a completion queue's, and mu
 
-	hushed atomic.Uint32 // which flushed receives raise no event: see hush
+	hushed atomic.Uint32 // what flushes without an event: see hush
 
 	// struck is set once a plan has had a completion end otherwise: all that follow flush.
 	struck atomic.Bool

@@ -208,6 +208,18 @@ func TestUDSharedTooLong(t *testing.T) {
 	assert.EqualValues(t, uabi.QPSRTS, b.query().QPState)
 }
 
+// again has s, in ERR, receive from a behind RESET.
+func (s *side) again(a *side) {
+	s.t.Helper()
+	require.NoError(s.t, s.to(uabi.QPSReset))
+	s.toUD()
+	_, err := s.recv(2, s.sge(0, 100))
+	require.NoError(s.t, err)
+	a.fill(0, []byte("again"))
+	a.posted(udTo(signaled(uabi.WRSend, 1), a.ah(s), s.qp.QPN, udKey), a.sge(0, 5))
+	s.message(s.one(), a, 0, []byte("again"))
+}
+
 // TestUDAgain: a queue pair that went to ERR flushes, and works again after RESET.
 func TestUDAgain(t *testing.T) {
 	p := started(t, Config{})
@@ -216,13 +228,7 @@ func TestUDAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, b.to(uabi.QPSErr))
 	assert.EqualValues(t, uabi.WCWRFlushErr, b.wait(1)[0].Status)
-	require.NoError(t, b.to(uabi.QPSReset))
-	b.toUD()
-	_, err = b.recv(2, b.sge(0, 100))
-	require.NoError(t, err)
-	a.fill(0, []byte("again"))
-	a.posted(udTo(signaled(uabi.WRSend, 1), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
-	b.message(b.one(), a, 0, []byte("again"))
+	b.again(a)
 	must[uabi.DestroyQPResp](p, uabi.CmdDestroyQP, &uabi.DestroyQP{QPHandle: b.qp.QPHandle})
 	a.posted(udTo(signaled(uabi.WRSend, 2), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
 	for range 2 {
@@ -250,13 +256,7 @@ func TestUDInError(t *testing.T) {
 			require.NoError(t, err, name)
 			b.posted(udTo(signaled(uabi.WRSend, 3), b.ah(a), a.qp.QPN, udKey), b.sge(0, 5))
 			assert.Equal(t, [][2]uint64{{2, uabi.WCWRFlushErr}, {3, uabi.WCWRFlushErr}}, b.statuses(2), name)
-			require.NoError(t, b.to(uabi.QPSReset))
-			b.toUD()
-			_, err = b.recv(4, b.sge(0, 100))
-			require.NoError(t, err)
-			a.fill(0, []byte("again"))
-			a.posted(udTo(signaled(uabi.WRSend, 1), a.ah(b), b.qp.QPN, udKey), a.sge(0, 5))
-			b.message(b.one(), a, 0, []byte("again"))
+			b.again(a)
 		}
 	}
 }
