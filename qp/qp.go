@@ -155,8 +155,8 @@ type QP struct {
 	// starting is the connection that a Modify to RTS writes the last message
 	// of streaming mode to, with mu free.
 	starting net.Conn
-	// ended are the counters of the sessions that are over, and what no session counts.
-	ended wr.QPStats
+	// ended are the counters of the sessions that are over, and what no session counts; nil if none is.
+	ended *wr.QPStats
 	// kept is what good closes have found in use.
 	kept struct{ irrq, reads int }
 

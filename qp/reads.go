@@ -44,7 +44,7 @@ type outboundRead struct {
 // once they are in it. Modify QP changes its size.
 type ring[T any] struct {
 	mu    lockorder.Mutex[lockorder.Ring]
-	items []T // nil until something is pushed
+	items []T // as many as there have been, or a few more
 	room  int // how many there may be
 	head  int
 	count atomic.Int32 // written with mu held; "empty" needs no lock
@@ -70,8 +70,8 @@ func (r *ring[T]) push(v T) bool {
 	if n == r.room {
 		return false
 	}
-	if r.items == nil { // many never read from each other
-		r.items = make([]T, r.room)
+	if n == len(r.items) { // many have but one, the ready-to-receive Read
+		r.move(min(max(2*n, 1), r.room))
 	}
 	r.items[(r.head+n)%len(r.items)] = v
 	r.count.Store(int32(n + 1))
@@ -105,15 +105,19 @@ func (r *ring[T]) resize(size int) bool {
 	if size < r.len() {
 		return false
 	}
-	var items []T
-	if n := r.len(); n > 0 {
-		items = make([]T, size)
-		for i := range n {
-			items[i] = r.items[(r.head+i)%len(r.items)]
-		}
+	if r.room = size; len(r.items) > size {
+		r.move(size)
 	}
-	r.items, r.room, r.head = items, size, 0
 	return true
+}
+
+// move puts the items into a list of so many. With mu held.
+func (r *ring[T]) move(size int) {
+	items := make([]T, size)
+	for i := range r.len() {
+		items[i] = r.items[(r.head+i)%len(r.items)]
+	}
+	r.items, r.head = items, 0
 }
 
 // each calls f for every item, oldest first, until it returns false.

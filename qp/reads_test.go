@@ -17,6 +17,7 @@ func TestRing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	r, size := newRing[int](2), 2
 	var want []int
+	most := 1
 	for i := range 5000 {
 		switch rng.IntN(4) {
 		case 0:
@@ -38,6 +39,8 @@ func TestRing(t *testing.T) {
 				want = append(want, i)
 			}
 		}
+		most = max(most, len(want))
+		require.LessOrEqual(t, len(r.items), 2*most, "no more than there have been, or nearly")
 		require.Equal(t, size, r.size())
 		require.Equal(t, len(want), r.len())
 		if len(want) == 0 {

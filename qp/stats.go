@@ -81,7 +81,10 @@ func (s *session) stats(q *wr.QPStats, out *outCount, in *inCount) {
 // fold adds what the session has counted to what the queue pair keeps, with mu held. It is
 // over but for its events.
 func (s *session) fold() {
-	q := &s.q.ended
+	if s.q.ended == nil {
+		s.q.ended = new(wr.QPStats)
+	}
+	q := s.q.ended
 	s.folded = true
 	out := s.tx.sum()
 	s.stats(q, &out, &s.rx.count)
@@ -149,7 +152,10 @@ func (q *QP) Stats() wr.QPStats {
 func (q *QP) endedStats() (*session, wr.QPStats, statuscount.Statuses) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st := q.ended
+	var st wr.QPStats
+	if q.ended != nil {
+		st = *q.ended
+	}
 	st.Ends, st.OutTerminates, st.InTerminates = maps.Clone(st.Ends), maps.Clone(st.OutTerminates), maps.Clone(st.InTerminates)
 	if s := q.session.Load(); s != nil && !s.folded {
 		return s, st, statuscount.Statuses{}

@@ -287,24 +287,28 @@ func ordRaised(t *conformance.T, n *host) {
 		l.sentAs(3, verbs.OpRead, verbs.StatusSuccess), l.sentAs(4, verbs.OpSend, verbs.StatusSuccess))
 }
 
-// ordChanged changes ORD while two Reads are outstanding, behind none, one or two that are complete. The draft leaves
-// open what comes of them (6.5), RFC 5040 does not: each response is for the oldest.
+// ordChanged changes ORD while two Reads are outstanding, behind none, one or two that are complete, and posts as many more as
+// that allows, two at most. The draft leaves open what comes of them (6.5), RFC 5040 does not: each response is for the oldest.
 func ordChanged(t *conformance.T, n *host) {
-	const reads, ord = 4, 2
+	const reads, ord, most = 6, 2, 2 // most are done before the change, and most are asked for behind it
 	for to := range inTurn(t, "from 2 to %d", []int{1, 2, 3, 8}) {
-		for done := range counted(t, "%d done", reads-ord+1) {
+		for done := range counted(t, "%d done", most+1) {
+			all, more := done+ord, min(max(to-ord, 0), most)
 			l := n.link(verbs.QPConfig{ORD: ord})
 			var asks, answers [][]byte
-			var all []verbs.Completion
+			var completions []verbs.Completion
 			for i := range reads {
 				sink, text := l.mr.Remote(64*i), []byte{'r', 'e', 'a', 'd', byte('0' + i)}
 				asks = append(asks, aReadRequest(uint32(i+1), read{uint32(sink.STag), sink.TO, 5, uint32(theirs.STag), theirs.TO}))
 				answers = append(answers, aReadResponse(uint32(sink.STag), sink.TO, text))
-				all = append(all, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
+				completions = append(completions, l.sentAs(uint64(i), verbs.OpRead, verbs.StatusSuccess))
 				clear(l.mr.Bytes()[64*i:][:5])
 			}
-			for i := range done + ord {
+			read := func(i int) {
 				post(t, l.qp, verbs.Request{ID: uint64(i), Op: verbs.OpRead, Local: l.mr.SGE(64*i, 5), Remote: theirs})
+			}
+			for i := range all {
+				read(i)
 			}
 			l.expect(asks[:ord]...)
 			for i := range done {
@@ -312,9 +316,14 @@ func ordChanged(t *conformance.T, n *host) {
 				l.expect(asks[ord+i])
 			}
 			require.NoError(t, l.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, ORD: ptr(to)}))
-			l.send(answers[done : done+ord]...)
-			completes(t, l.sq, all[:done+ord]...)
-			for i := range done + ord {
+			for i := all; i < all+more; i++ {
+				read(i)
+				l.expect(asks[i])
+			}
+			all += more
+			l.send(answers[done:all]...)
+			completes(t, l.sq, completions[:all]...)
+			for i := range all {
 				require.Equal(t, answers[i][14:], l.mr.Bytes()[64*i:][:5], "Read %d", i)
 			}
 		}
