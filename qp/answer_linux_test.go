@@ -3,10 +3,12 @@ package qp
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/internal/test/rawpeer"
 	"github.com/softrnic/softrnic/rdmap"
+	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -69,4 +71,62 @@ func TestAnswerBreaksOff(t *testing.T) {
 			r.requireEvents(wr.EventIRRQSTag)
 		})
 	}
+}
+
+// TestRevokedAndBack: the memory of a Send that is framed and not sent goes, and its STag names memory of the program again
+// before anybody looks. It is revoked all the same.
+func TestRevokedAndBack(t *testing.T) {
+	r := newIdleRig(t, setup{})
+	region := stag.RegionConfig{PD: ownPD, Access: wr.LocalRead, Memory: make([]byte, 40_000)}
+	info, err := r.tab.Register(region)
+	require.NoError(t, err)
+	r.connect()
+	r.openGate()
+	tx := &r.s.tx
+	tx.mu.Lock()
+	r.postSend(
+		wr.Request{ID: 1, SGL: r.full.sgl(0, 8)},
+		wr.Request{ID: 2, SGL: []wr.SGE{{STag: info.STag, TO: info.Base, Length: 40_000}}},
+		wr.Request{ID: 3, SGL: r.full.sgl(0, 8)},
+	)
+	_, filled := tx.fill()
+	require.True(t, filled)
+	again, err := r.tab.Reregister(info.STag, region)
+	require.NoError(t, err)
+	require.Equal(t, info.STag, again.STag)
+	tx.pump(1 << 30)
+	tx.mu.Unlock()
+	for r.next()[1]&0x0f == 3 { // what went out of it, if anything
+	}
+	require.NoError(t, r.peer.Close())
+	r.over()
+	assert.Equal(t, faultSQSTag, r.s.cause.fault)
+	assert.Equal(t, wr.StateError, r.q.State())
+	comps := r.all(r.scq)
+	assert.Contains(t, comps, comp{2, wr.StatusInvalidSTag, 0})
+	assert.Equal(t, comp{3, wr.StatusFlushed, 0}, comps[len(comps)-1])
+}
+
+// TestRevokedBehindAnAnswer: an answer is in the batch, in front of the Send whose memory goes. It goes out, and is not at fault.
+func TestRevokedBehindAnAnswer(t *testing.T) {
+	r := newIdleRig(t, setup{})
+	source, gone := r.big(5000), r.big(5000)
+	r.connect()
+	r.openGate()
+	tx := &r.s.tx
+	tx.mu.Lock()
+	h := rdmap.ReadRequestHeader{SinkSTag: 0x77, Size: 5000, SourceSTag: uint32(source.STag), SourceTO: source.TO}
+	r.send(rawpeer.ReadRequest(1, h).Octets())
+	require.Eventually(t, func() bool { return tx.irrq.len() == 1 }, patience, 100_000)
+	r.postSend(wr.Request{ID: 1, SGL: []wr.SGE{gone}})
+	_, filled := tx.fill()
+	require.True(t, filled)
+	require.Len(t, tx.batch.answers, 1)
+	require.NoError(t, r.tab.Deallocate(gone.STag))
+	tx.pump(1 << 30)
+	tx.mu.Unlock()
+	require.NoError(t, r.peer.Close())
+	r.over()
+	assert.Equal(t, faultSQSTag, r.s.cause.fault)
+	assert.Equal(t, []comp{{1, wr.StatusInvalidSTag, 0}}, r.all(r.scq))
 }

@@ -62,15 +62,12 @@ func TestAnswerWhileWriting(t *testing.T) {
 
 // TestPlacedWhileWriting: so with what the peer says it has placed.
 func TestPlacedWhileWriting(t *testing.T) {
-	r := newRig(t, setup{config: func(c *Config) { c.PlacedWrites = true }})
-	sq := &r.q.sq
-	sq.doneMu.Lock()
-	sq.writeAcks = true
-	sq.doneMu.Unlock()
-	back := r.writes(wr.Request{ID: 2, Op: wr.OpWrite, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 0x100, TO: 0}})
+	r := placingRig(t, 3, setup{})
+	back := r.writes(wr.Request{ID: 2, Op: wr.OpWrite, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 5}})
+	require.Equal(t, rawpeer.Write(5, 0, r.full.mem()[:8]).Octets(), r.next())
+	r.asked(1)
 	assert.Empty(t, r.all(r.scq))
-	sq.finishPlaced(1)
-	r.s.completeSQ()
+	r.answer()
 	assert.Equal(t, []comp{{2, wr.StatusSuccess, 0}}, r.wait(r.scq, 1))
 	back()
 	assert.Empty(t, r.all(r.scq))
@@ -112,4 +109,22 @@ func TestAcknowledgedOutOfTurn(t *testing.T) {
 		assert.Equal(t, rawpeer.ReadResponse(6, 0, nil).Octets(), r.next())
 		assert.Equal(t, rawpeer.Send(1, r.full.mem()[:8]).Octets(), r.next())
 	}
+}
+
+// TestAcknowledgementsTogether: what comes together is acknowledged together, so that IRD bounds it.
+func TestAcknowledgementsTogether(t *testing.T) {
+	r := newRig(t, setup{pipe: true, config: func(c *Config) { c.PlacedWrites = true }})
+	var all []byte
+	n := r.s.irrq.size() + 1
+	for i := range n {
+		all = append(all, r.peer.Frame(rawpeer.ReadRequest(uint32(i)+1, rdmap.ReadRequestHeader{SinkSTag: 6}).Octets())...)
+	}
+	require.NoError(t, r.peer.Raw(all))
+	for range n - 1 {
+		require.Equal(t, rawpeer.ReadResponse(6, 0, nil).Octets(), r.next())
+	}
+	require.Equal(t, byte(rdmap.Terminate), r.next()[1]&0x0f)
+	require.NoError(t, r.peer.Close())
+	r.over()
+	assert.Equal(t, faultReadTooMany, r.s.cause.fault)
 }

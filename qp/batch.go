@@ -30,15 +30,18 @@ type answer struct {
 	end    int    // size of the batch behind it
 }
 
-// lostAnswer is the cause if memory that answers an RDMA Read is there no more. ok is
-// false if there is all that has to be sent still.
-func (b *batch) lostAnswer() (c cause, ok bool) {
+// gone is where memory begins that is there no more; the size of the batch if all is.
+func (b *batch) gone() int {
+	octets, held := b.Hold()
+	held.Release()
+	return octets
+}
+
+// answerAt is the cause if the octet at off, whose memory is there no more, is of an answer to an RDMA Read.
+func (b *batch) answerAt(off int) (c cause, ok bool) {
+	fpdu, _ := slices.BinarySearch(b.ends, off+1)
 	for i := range b.answers {
-		switch a := &b.answers[i]; {
-		case a.end <= b.Sent():
-		case a.source.Hold():
-			a.source.Release()
-		default:
+		if a := &b.answers[i]; fpdu < len(b.ends) && a.end == b.ends[fpdu] {
 			return a.cause(faultReadSTag, a.off), true
 		}
 	}

@@ -295,8 +295,9 @@ func (r *receiver) completed(e cq.Entry) {
 	}
 }
 
-// handCompleted puts into the CQ what completed has kept back.
+// handCompleted puts into the CQ what completed has kept back, behind the acknowledgement that the peer waits for.
 func (r *receiver) handCompleted() {
+	r.acknowledge() // before this side's program can answer what came, or end the connection
 	in := &r.in
 	if in.completed == 0 {
 		return

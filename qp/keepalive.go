@@ -50,6 +50,7 @@ func (t *transmitter) probe() {
 	t.mu.Lock()
 	t.probeOnce()
 	t.mu.Unlock()
+	t.rested()
 	if t.more.Load() || t.llp.mute.Load() { // a poster has found the side taken; or nothing is left for the socket
 		t.tryTransmit()
 	}

@@ -240,3 +240,19 @@ func locking(function string) bool {
 	}
 	return false
 }
+
+// TestDrainBesideANudge: who waits for nothing to be left finds the transmit side taken by a nudge, and hears when that is over.
+func TestDrainBesideANudge(t *testing.T) {
+	nudged(t, func(t *testing.T, r *rig, _ time.Time) {
+		drained := make(chan error, 1)
+		r.s.tx.mu.Lock()
+		go func() { drained <- r.q.Drain(t.Context()) }()
+		synctest.Wait()
+		require.Empty(t, drained)
+		r.s.tx.mu.Unlock()
+		r.s.tx.probe()
+		synctest.Wait()
+		require.Len(t, drained, 1)
+		require.NoError(t, <-drained)
+	})
+}

@@ -102,6 +102,7 @@ func (r *receiver) toldNotReady(msn uint32) {
 	if tell == nil || !r.s.tx.writeAck.granted || !r.s.q.sq.notReady(msn) {
 		return
 	}
+	r.s.settle()
 	r.s.completeSQ()
 	tell(msn)
 }

@@ -42,8 +42,8 @@ func (r *receiver) outOfTurn(op rdmap.Opcode, seg ddp.Segment) bool {
 // memory is a fault of that side.
 func (r *receiver) placeTagged(of side, seg ddp.Segment) streamFault {
 	f := r.placeInto(of, seg)
-	if r.cfg.Trace != nil && f == noFault {
-		r.s.q.traceSegment(wr.RecordPlaced, seg, seg.Size())
+	if f == noFault {
+		r.tracePlaced(seg)
 	}
 	return f
 }
@@ -182,6 +182,7 @@ func (r *receiver) readDone(o *outboundRead, original uint64) streamFault {
 	}
 	if !rtr || placed {
 		r.handCompleted() // of receives that came before: the order in which things happened
+		r.s.settle()
 		r.s.completeSQ()
 	}
 	r.flushPending = true // a fence or ORD may have held the Send Queue back
@@ -201,6 +202,14 @@ func (r *receiver) inRequest(op rdmap.Opcode, seg ddp.Segment) streamFault {
 		return f
 	}
 	return r.queueRequest(seg, in)
+}
+
+// acknowledge answers the requests that the peer's own wait for, if there are any: all that came together at once.
+func (r *receiver) acknowledge() {
+	if r.ackPending {
+		r.ackPending = false
+		r.s.tx.tryTransmit()
+	}
 }
 
 // refuses is what is wrong with a request by the rights of the queue pair. A Read of no octets asks for the peer's
@@ -236,16 +245,14 @@ func (r *receiver) queueRequest(seg ddp.Segment, in inboundRead) streamFault {
 		return faultReadMSNRange
 	}
 	in.msn, in.head = msn, [6]byte(seg.Header())
-	first := in.acknowledges(r.cfg) // before this side's program can answer what came, or end the connection
-	if !first {
+	acknowledges := in.acknowledges(r.cfg)
+	if !acknowledges {
 		r.handCompleted() // what came before it shall be in the CQ when the peer's program sees the answer
 	}
 	if !r.irrq.push(in) { // Modify QP has lowered IRD meanwhile
 		return faultReadTooMany
 	}
-	if first {
-		r.s.tx.tryTransmit()
-	}
+	r.ackPending = r.ackPending || acknowledges
 	r.flushPending = true
 	return noFault
 }

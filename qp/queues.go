@@ -2,6 +2,7 @@ package qp
 
 import (
 	"fmt"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/softrnic/softrnic/internal/cq"
@@ -205,11 +206,7 @@ func (s *slots[E]) resize(n int, from uint64) {
 // slot with a mask. The queue is then deeper than asked for, which Create QP
 // may be (verbs draft 6.1.1).
 func ringSize(depth int) int {
-	n := 1
-	for n < depth {
-		n <<= 1
-	}
-	return n
+	return 1 << bits.Len(uint(max(depth, 1)-1))
 }
 
 // sqe is an element of the Send Queue.
@@ -296,9 +293,7 @@ func (s *sendQueue) push(r *wr.Request) error {
 		if r.Op.IsSend() || r.Op.IsWrite() {
 			e.sgl = append(e.sgl, r.SGL...)
 		}
-		for i := range e.sgl {
-			e.length += uint64(e.sgl[i].Length)
-		}
+		e.length += total(e.sgl)
 		e.plain = len(e.sgl) <= 1 && r.Flags&wr.ReadFence == 0 && !e.intoZero()
 	}
 	s.place(e)
@@ -374,8 +369,8 @@ func (s *sendQueue) finished(pos uint64, e *sqe, written uint64) bool {
 	switch {
 	case e.op.Reads():
 		return e.readDone
-	case s.writeAcks && e.placing: // what is placed has been written, though who writes has not said so yet
-		return pos < s.placed
+	case s.writeAcks && e.placing: // a peer may say so of what is framed and not written; that is the program's memory still
+		return pos < s.placed && e.end <= written
 	default:
 		return e.end <= written
 	}
@@ -460,11 +455,8 @@ func (r *recvQueue) push(w *wr.Recv) error {
 		return r.refuseFull(wr.OpRecv)
 	}
 	e := &r.take().element
-	e.id, e.length = w.ID, 0
+	e.id, e.length = w.ID, total(w.SGL)
 	e.sgl = append(e.sgl[:0], w.SGL...)
-	for i := range w.SGL {
-		e.length += uint64(w.SGL[i].Length)
-	}
 	r.filled++
 	return nil
 }

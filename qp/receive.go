@@ -193,6 +193,7 @@ func framingFault(err error) streamFault {
 // just now, a verb say, the segment has come in the state that follows: it is left
 // for finish (draft 6.2.5, figure 11).
 func (r *receiver) end(c cause) {
+	r.acknowledge() // what came before it
 	if !r.s.halt(c) {
 		r.leftOver = true
 	}

@@ -97,6 +97,7 @@ type receiver struct {
 	ended        bool // the peer has closed behind messages that wait for receives
 	leftOver     bool // see end
 	flushPending bool // there may be something to send now
+	ackPending   bool // the peer waits for what acknowledges it
 	noted        bool // the first message was, or nobody wants to know
 	shown        bool // the segment that waits has been traced
 

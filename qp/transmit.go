@@ -3,9 +3,6 @@ package qp
 import (
 	"runtime"
 	"time"
-
-	"github.com/softrnic/softrnic/stag"
-	"github.com/softrnic/softrnic/wr"
 )
 
 // The way of a work request to the wire; the functions stand in this order.
@@ -216,34 +213,22 @@ func (t *transmitter) nothing() bool {
 		!t.writeAck.wants() && t.notReady.Load() == 0
 }
 
-// revoked ends the session because memory of the batch in flight is gone. At
-// fault is the first Send or RDMA Write, not all sent, whose memory is no longer
-// there; if there is none, the answer to an RDMA Read.
+// revoked ends the session because memory of the batch in flight is gone: that of an answer to an RDMA Read, or of a Send or
+// RDMA Write. Its STag may name other memory by now.
 func (t *transmitter) revoked() {
-	sq, written := t.sq, t.written.Load()
+	gone := t.batch.gone()
+	if c, ok := t.batch.answerAt(gone); ok {
+		t.s.halt(c)
+		return
+	}
+	at, sq := t.pos-uint64(t.batch.Size()-gone), t.sq
 	sq.doneMu.Lock() // no element from done on is given back meanwhile
 	defer sq.doneMu.Unlock()
-	framed := sq.framed.Load()
-	for pos := sq.done.Load(); pos <= framed; pos++ {
-		if pos == framed && t.msg.kind != fromSQ {
-			break // none is framed in part
-		}
-		e := sq.at(pos)
-		if pos < framed && e.end <= written {
-			continue
-		}
-		if e.op.IsRead() {
-			continue
-		}
-		for _, g := range e.sgl {
-			if _, f := t.resolve(g, wr.LocalRead); f != stag.OK {
-				t.s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})
-				return
-			}
-		}
+	pos, framed := sq.done.Load(), sq.framed.Load()
+	for pos < framed && sq.at(pos).end <= at {
+		pos++
 	}
-	c, _ := t.batch.lostAnswer()
-	t.s.halt(c)
+	t.s.halt(cause{fault: faultSQSTag, sq: pos, hasSQ: true})
 }
 
 // fails ends the session while a batch is made. What is in it already goes out first, see
@@ -251,8 +236,8 @@ func (t *transmitter) revoked() {
 // further.
 func (t *transmitter) fails(b *batch, f streamFault) {
 	c := t.cause(f)
-	if lost, ok := b.lostAnswer(); ok && c.readReq != nil {
-		c = lost
+	if gone, ok := b.answerAt(b.gone()); ok && c.readReq != nil {
+		c = gone
 	}
 	t.s.halt(c)
 }

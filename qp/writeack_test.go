@@ -2,6 +2,7 @@ package qp
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -194,4 +195,58 @@ func TestPlacedWritesIRD(t *testing.T) {
 	assert.Equal(t, 2, r.s.irrq.size())
 	ord = 3
 	require.ErrorIs(t, r.q.Modify(Modify{Next: wr.StateRTS, ORD: &ord}), wr.ErrORDExceeded, "the third is the queue pair's")
+}
+
+// TestPlacedBeforeWritten: the peer says that it has placed what is framed and not written. The memory is the program's when it is.
+func TestPlacedBeforeWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		post   func(*rig)
+		placed func(*rig)
+		gets   func(*rig)
+		done   []comp
+	}{
+		"Write": {
+			func(r *rig) {
+				r.postSend(wr.Request{ID: 1, Op: wr.OpWrite, SGL: r.full.sgl(0, 8), Remote: wr.Remote{STag: 5, TO: 100}})
+			},
+			(*rig).answer,
+			func(r *rig) {
+				require.Equal(r.t, rawpeer.Write(5, 100, r.full.mem()[:8]).Octets(), r.next())
+				r.asked(1)
+			}, ok(1),
+		},
+		"Send": {
+			func(r *rig) { r.postSend(wr.Request{ID: 1}, wr.Request{ID: 2}) },
+			func(r *rig) { r.send(notReady(2)) },
+			func(r *rig) {
+				require.Equal(r.t, rawpeer.Send(1, nil).Octets(), r.next())
+				require.Equal(r.t, rawpeer.Send(2, nil).Octets(), r.next())
+			}, ok(1),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told heard
+			r := placingRig(t, 3, setup{})
+			r.q.SetReadiness(told.readiness())
+			r.q.PlaceSends(true)
+			tx, sq := &r.s.tx, &r.q.sq
+			tx.mu.Lock()
+			c.post(r)
+			_, filled := tx.fill()
+			require.True(t, filled)
+			c.placed(r)
+			require.Eventually(t, func() bool {
+				return r.s.rx.locked(func(*receiver) bool { // so it has completed what it would
+					sq.doneMu.Lock()
+					defer sq.doneMu.Unlock()
+					return sq.placed == 1
+				})
+			}, patience, time.Millisecond)
+			assert.Empty(t, r.all(r.scq))
+			tx.mu.Unlock()
+			tx.tryTransmit()
+			c.gets(r)
+			assert.Equal(t, c.done, r.wait(r.scq, len(c.done)))
+		})
+	}
 }

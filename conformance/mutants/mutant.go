@@ -106,7 +106,7 @@ func commas(list string) (words []string) {
 func product(file string) bool {
 	switch path.Dir(file) {
 	case "wr", "stag", "mpa", "ddp", "rdmap", "internal/cq", "srq", "qp", "verbs", "cm", "internal/vitcp", "internal/vitcp/endpoint", "internal/vitcp/segment", "vipl", "nd2",
-		"internal/vitcp/port", "internal/ownsock", "internal/handles", "internal/admission", "internal/netpoll", "internal/gather", "internal/crc32c",
+		"internal/vitcp/port", "internal/ownsock", "internal/handles", "internal/admission", "internal/netpoll", "internal/gather", "internal/crc32c", "internal/tcpsock",
 		"ulp/rsocket", "ulp/nvmeof", "rdmacore/internal/uverbs", "rdmacore/internal/ucma":
 		return strings.HasSuffix(file, ".go") && !strings.HasSuffix(file, "_test.go")
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 )
@@ -102,11 +103,14 @@ func (d *Descriptor) Close() error {
 }
 
 // File makes a file of the descriptor that the runtime's poller knows: it has deadlines, and
-// somebody may wait with it. d is closed then; it must not be in use. It needs no other
-// descriptor.
+// somebody may wait with it. d is closed then, as soon as nobody uses it, for a system call each: File waits for that. It
+// needs no other descriptor.
 func (d *Descriptor) File() (*os.File, error) {
-	if !d.users.CompareAndSwap(0, gone) {
-		return nil, net.ErrClosed
+	for !d.users.CompareAndSwap(0, gone) {
+		if d.users.Load()&gone != 0 {
+			return nil, net.ErrClosed
+		}
+		runtime.Gosched()
 	}
 	_ = syscall.SetNonblock(d.fd, true) // or the poller does not take it
 	return os.NewFile(uintptr(d.fd), "tcp"), nil

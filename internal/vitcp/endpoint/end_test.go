@@ -288,3 +288,21 @@ func TestLingerIsBounded(t *testing.T) {
 	s.ended(endpoint.CauseClosed)
 	s.drained()
 }
+
+// Of many segments an early one ends the connection, and what is behind it has filled the buffer. What still comes is read over, and
+// the peer's close is heard.
+func TestEndAmidMany(t *testing.T) {
+	s, h := byDeafHand(t, transports[1], endpoint.Config{Level: segment.ReliableReception, Linger: time.Hour})
+	var many []byte
+	for i := range uint32(2000) {
+		many = append(many, h.frame(segment.Header{Type: segment.Send, Flags: eom, Number: 201 + i}, nil, nil)...)
+	}
+	h.write(many)
+	s.Start()
+	h.hear()
+	assert.Equal(t, segment.DescriptorError, h.get().Code)
+	h.closed()
+	assert.Equal(t, endpoint.EventReceiveQueueEmpty, s.expect("event").event)
+	s.ended(endpoint.CauseInbound)
+	s.drained()
+}

@@ -230,8 +230,9 @@ func closedThere(err error) bool {
 // discard reads over what still comes, until the peer closes or the endpoint has
 // lingered long enough.
 func (e *Endpoint) discard() {
+	scrap := make([]byte, 4<<10) // there may be no space left in front of what was not cut
 	for {
-		if _, err := e.conn.Read(e.rx.cut.Space()); err != nil {
+		if _, err := e.conn.Read(scrap); err != nil {
 			return
 		}
 	}
