@@ -32,37 +32,27 @@ const (
 // CodeLocal for it on the wire, and an event of its own.
 const CodeShort Code = 0x10FF
 
+var meanings = map[Code]string{
+	CodeOK:              "no DDP error",
+	CodeLocal:           "DDP local catastrophic error",
+	CodeShort:           "DDP segment shorter than its header",
+	CodeInvalidSTag:     "DDP invalid STag",
+	CodeBounds:          "DDP base or bounds violation",
+	CodeNotAssociated:   "DDP STag not associated with the stream",
+	CodeWrap:            "DDP TO wrap",
+	CodeTaggedVersion:   "DDP invalid version in a tagged segment",
+	CodeInvalidQN:       "DDP invalid queue number",
+	CodeNoBuffer:        "DDP invalid MSN: no buffer available",
+	CodeMSNRange:        "DDP invalid MSN: out of range",
+	CodeInvalidMO:       "DDP invalid MO",
+	CodeTooLong:         "DDP message too long for its buffer",
+	CodeUntaggedVersion: "DDP invalid version in an untagged segment",
+}
+
 // String is the meaning in words.
 func (c Code) String() string {
-	switch c {
-	case CodeOK:
-		return "no DDP error"
-	case CodeLocal:
-		return "DDP local catastrophic error"
-	case CodeShort:
-		return "DDP segment shorter than its header"
-	case CodeInvalidSTag:
-		return "DDP invalid STag"
-	case CodeBounds:
-		return "DDP base or bounds violation"
-	case CodeNotAssociated:
-		return "DDP STag not associated with the stream"
-	case CodeWrap:
-		return "DDP TO wrap"
-	case CodeTaggedVersion:
-		return "DDP invalid version in a tagged segment"
-	case CodeInvalidQN:
-		return "DDP invalid queue number"
-	case CodeNoBuffer:
-		return "DDP invalid MSN: no buffer available"
-	case CodeMSNRange:
-		return "DDP invalid MSN: out of range"
-	case CodeInvalidMO:
-		return "DDP invalid MO"
-	case CodeTooLong:
-		return "DDP message too long for its buffer"
-	case CodeUntaggedVersion:
-		return "DDP invalid version in an untagged segment"
+	if m, ok := meanings[c]; ok {
+		return m
 	}
 	return fmt.Sprintf("DDP error 0x%04x", uint16(c))
 }

@@ -29,26 +29,11 @@ type consequence struct {
 	Source string
 }
 
-// Sends says whether a Terminate Message goes out. The state machine decides.
-func (c consequence) Sends() bool { return step(c.In, c.Trigger).Actions&actSendTerminate != 0 }
-
-// consequenceOf is the row of f.
-func consequenceOf(f streamFault) consequence { return faults[f] }
-
 func (f streamFault) String() string {
 	if f < numFaults {
 		return faults[f].Name
 	}
 	return "Fault(" + strconv.Itoa(int(f)) + ")"
-}
-
-// allFaults lists the faults, without noFault.
-func allFaults() []streamFault {
-	var all []streamFault
-	for f := noFault + 1; f < numFaults; f++ {
-		all = append(all, f)
-	}
-	return all
 }
 
 func local(name string, s wr.Status) consequence {

@@ -186,7 +186,7 @@ func (r *receiver) giveUp(f streamFault, why func() *wr.Reason) {
 		l.open = false
 		return
 	}
-	c := wr.Completion{Status: consequenceOf(f).Status}
+	c := wr.Completion{Status: faults[f].Status}
 	switch {
 	case f == faultSendTooLong: // an adapter's word, whose program does not look at the reason
 		c.Status = wr.StatusInvalidLength

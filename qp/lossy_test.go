@@ -79,7 +79,7 @@ func (r *rig) requireGoesOn() {
 func TestLossOf(t *testing.T) {
 	own := map[streamFault]bool{faultSQCompletion: true, faultRQCompletion: true, faultSRQ: true, faultLocal: true, faultGlobal: true}
 	for _, f := range allFaults() {
-		row := consequenceOf(f)
+		row := faults[f]
 		switch {
 		case row.In != wr.StateRTS, row.Trigger == trigModifyClosing, row.Trigger == trigModifyTerminate, row.Trigger == trigModifyError:
 		case f == faultPeerClosedBusy, f >= faultSinkSTag && f <= faultSinkPD: // finish makes it; there are no Reads

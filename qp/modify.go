@@ -56,7 +56,6 @@ const (
 	attrRQLimit
 	attrExtensions
 	attrRights
-	numAttributes = iota
 )
 
 // modifiable is figures 4 and 5 of the verbs draft in one: what may be supplied

@@ -41,7 +41,7 @@ func TestErrorsAreCurrent(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| what happened | work request | event | Terminate | then | decided by |\n|---|---|---|---|---|---|\n")
 	for _, f := range allFaults() {
-		c := consequenceOf(f)
+		c := faults[f]
 		status, event, term := "-", "-", "none"
 		if c.Status != wr.StatusFlushed {
 			status = c.Status.String()

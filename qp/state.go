@@ -238,20 +238,6 @@ func step(s wr.State, t trigger) transition {
 	return table[s][t]
 }
 
-// allStates lists the states.
-func allStates() []wr.State {
-	return []wr.State{wr.StateIdle, wr.StateRTS, wr.StateClosing, wr.StateTerminate, wr.StateError}
-}
-
-// allTriggers lists the triggers.
-func allTriggers() []trigger {
-	all := make([]trigger, numTriggers)
-	for i := range all {
-		all[i] = trigger(i)
-	}
-	return all
-}
-
 // stateWord is the state of a queue pair, which any goroutine may ask for.
 type stateWord struct{ word atomic.Uint32 }
 

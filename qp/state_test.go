@@ -55,7 +55,7 @@ func TestStateTable(t *testing.T) {
 func TestFaultTable(t *testing.T) {
 	var b strings.Builder
 	for f := noFault + 1; f < numFaults; f++ {
-		c := consequenceOf(f)
+		c := faults[f]
 		require.NotEmpty(t, c.Name, "fault %d has no row", f)
 		assert.NotEmpty(t, c.Source, f)
 		assert.NotEqual(t, wr.StatusSuccess, c.Status, f)

@@ -159,9 +159,6 @@ func (c *CQ) Wait(ctx context.Context, dst []Completion) (int, error) {
 }
 
 func waitRefused(err error) error {
-	if err == nil {
-		return nil
-	}
 	return refused(err, "Wait for Completion", "verbs draft 9.3.2.1", Reason{})
 }
 
@@ -197,9 +194,6 @@ func (c *CQ) notifies() error {
 }
 
 func notifyRefused(err error) error {
-	if err == nil {
-		return nil
-	}
 	return refused(err, "Request Completion Notification", "verbs draft 9.3.2.2", Reason{})
 }
 

@@ -241,10 +241,7 @@ func (n *Nic) CloseNic() error {
 		return errNicClosed
 	}
 	n.closed = true // nothing is created from now on
-	vis := make([]*Vi, 0, len(n.vis))
-	for vi := range n.vis {
-		vis = append(vis, vi)
-	}
+	vis := slices.Collect(maps.Keys(n.vis))
 	n.mu.Unlock()
 
 	n.end()

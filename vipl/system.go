@@ -1,5 +1,10 @@
 package vipl
 
+import (
+	"maps"
+	"slices"
+)
+
 // SystemInfo is an InfoType of QuerySystemManagementInfo.
 type SystemInfo uint32
 
@@ -46,10 +51,7 @@ func (n *Nic) QuerySystemManagementInfo(kind SystemInfo) (any, error) {
 		u.Lost += q.lost
 		q.mu.Unlock()
 	}
-	vis := make([]*Vi, 0, len(n.vis))
-	for v := range n.vis {
-		vis = append(vis, v)
-	}
+	vis := slices.Collect(maps.Keys(n.vis))
 	n.mu.Unlock()
 	for _, v := range vis { // a VI's lock comes before the Nic's
 		if state, _, err := v.QueryVi(); err == nil {

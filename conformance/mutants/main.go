@@ -23,7 +23,6 @@
 //	bench.go   both, where tests are to notice
 //	hunt.go    all of them, and the verdicts
 //	judge.go   inside a mutant: one case
-//	proved.go  which cases no mutant names and nothing excuses (excused.txt)
 package main
 
 import (

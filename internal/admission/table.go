@@ -28,10 +28,9 @@ func newTable(most, backlog int) table {
 	return table{most: most, backlog: backlog, sources: make(map[netip.Prefix]*source)}
 }
 
-// sourceOf is the IPv4 address or the IPv6 /64 that nc comes from: a host has
+// SourceOf is the IPv4 address, or the IPv6 /64, of a: a host has
 // all the addresses of its /64. What is not of IP is one source.
-func sourceOf(nc net.Conn) netip.Prefix {
-	a := nc.RemoteAddr()
+func SourceOf(a net.Addr) netip.Prefix {
 	if a == nil {
 		return netip.Prefix{}
 	}
@@ -51,7 +50,7 @@ func sourceOf(nc net.Conn) netip.Prefix {
 func (t *table) enter(parent context.Context, nc net.Conn) *Startup {
 	s := &Startup{Conn: nc, table: t}
 	s.ctx, s.cancel = context.WithCancelCause(parent)
-	name := sourceOf(nc)
+	name := SourceOf(nc.RemoteAddr())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.from = t.sources[name]; s.from == nil {

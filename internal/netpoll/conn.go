@@ -4,7 +4,6 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 // Conn is the connection of a stream in a Group. Its reads and writes do not wait until HandToRuntime; from then on those
@@ -12,24 +11,23 @@ import (
 //
 // One goroutine at a time reads, and one writes; Close, Reset and SetReadDeadline may be called at any time.
 type Conn struct {
-	net.Conn // the one it was, for its addresses
-	link     link
-	sock     *Socket     // nil until Join
-	port     *Port       // what it goes through, or nil
-	left     atomic.Bool // the group, and so the port
-	shaped   shaped
-	asks     atomic.Bool      // TCP asks the peer: see Heard
-	unmute   func(fd uintptr) // has TCP be as it was before mute; guarded by Port.mu
+	link
+	sock   *Socket     // nil until Join
+	port   *Port       // what it goes through, or nil
+	left   atomic.Bool // the group, and so the port
+	shaped shaped
+	asks   atomic.Bool      // TCP asks the peer: see Heard
+	unmute func(fd uintptr) // has TCP be as it was before mute; guarded by Port.mu
 }
 
 // link is what carries the octets of a Conn: a socket (tcp_linux.go), or a net.Conn with two goroutines (pump.go).
 type link interface {
-	net.Conn
-	syscall.Conn
+	net.Conn     // its addresses are those of the one it was made of; Read, Write and deadlines are for after handToRuntime
+	syscall.Conn // of the socket, that below other connections too if they have NetConn
 	// join gives it its place in a group.
 	join(*Group, Member) (*Socket, error)
-	// take makes c, of which Own was made, the link's alone.
-	take(c net.Conn)
+	// take makes the net.Conn that it was made of the link's alone.
+	take()
 	tryRead(p []byte) (int, error)
 	tryReadPieces(pieces [][]byte) (int, error)
 	tryWrite(pieces [][]byte, limit int) (int, error)
@@ -53,7 +51,7 @@ func Own(c net.Conn, wear func(work string)) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{Conn: c, link: l}, nil
+	return &Conn{link: l}, nil
 }
 
 // Through has the stream go through p while it is in a group. It comes before Join; without it nothing is done to the stream.
@@ -92,7 +90,7 @@ func (c *Conn) shape() *shape {
 }
 
 // Take makes the net.Conn that it was the Conn's alone. It comes before Begin of the Socket.
-func (c *Conn) Take() { c.link.take(c.Conn) }
+func (c *Conn) Take() { c.take() }
 
 // TryRead reads what has come into p, which is not empty. The error is ErrAgain if nothing has, io.EOF at the end.
 func (c *Conn) TryRead(p []byte) (int, error) {
@@ -153,21 +151,3 @@ func (c *Conn) Reset() {
 
 // Wait returns when the goroutines of a connection that has been closed are gone.
 func (c *Conn) Wait() { c.link.wait() }
-
-// SyscallConn implements syscall.Conn: the socket, that below other connections too if they have NetConn.
-func (c *Conn) SyscallConn() (syscall.RawConn, error) { return c.link.SyscallConn() }
-
-// Read is that of net.Conn, after HandToRuntime.
-func (c *Conn) Read(p []byte) (int, error) { return c.link.Read(p) }
-
-// Write is that of net.Conn, after HandToRuntime.
-func (c *Conn) Write(p []byte) (int, error) { return c.link.Write(p) }
-
-// SetDeadline is that of net.Conn, after HandToRuntime.
-func (c *Conn) SetDeadline(t time.Time) error { return c.link.SetDeadline(t) }
-
-// SetReadDeadline is that of net.Conn, after HandToRuntime. Before that it does nothing.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.link.SetReadDeadline(t) }
-
-// SetWriteDeadline is that of net.Conn, after HandToRuntime.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.link.SetWriteDeadline(t) }

@@ -4,11 +4,7 @@ import "github.com/softrnic/softrnic/internal/tcpsock"
 
 // Heard is what TCP knows of the peer: see verbsinternal.HeardOf. ok is false without a socket, and once it is closed.
 func (c *Conn) Heard(ask bool) (h tcpsock.Heard, ok bool) {
-	raw, err := c.link.SyscallConn()
-	if err != nil {
-		return h, false
-	}
-	_ = raw.Control(func(fd uintptr) {
+	c.control(func(fd uintptr) {
 		if c.asks.Swap(ask) != ask {
 			tcpsock.Ask(fd, ask)
 		}
@@ -25,12 +21,15 @@ func (c *Conn) Taken() (n uint64, ok bool) { return c.count(tcpsock.Taken) }
 func (c *Conn) Acked() (n uint64, ok bool) { return c.count(tcpsock.Acked) }
 
 func (c *Conn) count(of func(uintptr) (uint64, bool)) (n uint64, ok bool) {
-	raw, err := c.link.SyscallConn()
-	if err != nil {
-		return 0, false
-	}
-	_ = raw.Control(func(fd uintptr) { n, ok = of(fd) })
+	c.control(func(fd uintptr) { n, ok = of(fd) })
 	return n, ok
+}
+
+// control calls f, if there is a socket.
+func (c *Conn) control(f func(fd uintptr)) {
+	if raw, err := c.SyscallConn(); err == nil {
+		_ = raw.Control(f)
+	}
 }
 
 // mute has TCP ask nothing of the peer, or ask as before. The caller has Port.mu.
@@ -38,11 +37,7 @@ func (c *Conn) mute(on bool) {
 	if on == (c.unmute != nil) {
 		return
 	}
-	raw, err := c.link.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
+	c.control(func(fd uintptr) {
 		if on {
 			c.unmute = tcpsock.Mute(fd)
 		} else {

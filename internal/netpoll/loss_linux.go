@@ -9,11 +9,7 @@ import (
 // lose has the system drop so many of the packets that come for a TCP connection, before TCP sees them, and no more with 0. A
 // filter of a socket of one's own needs no right. A connection that has no socket loses nothing.
 func lose(c *Conn, part float64) {
-	raw, err := c.link.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
+	c.control(func(fd uintptr) {
 		if part <= 0 {
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
 			return

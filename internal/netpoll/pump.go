@@ -73,7 +73,7 @@ func (p *pump) join(g *Group, s Member) (*Socket, error) {
 }
 
 // take begins to read, unless it has been closed already.
-func (p *pump) take(net.Conn) {
+func (p *pump) take() {
 	p.mu.Lock()
 	p.taken = true
 	closed := p.closed

@@ -48,7 +48,7 @@ func (t *tcp) join(g *Group, s Member) (sock *Socket, err error) {
 }
 
 // take closes the other descriptor.
-func (t *tcp) take(c net.Conn) { _ = c.Close() }
+func (t *tcp) take() { _ = t.Conn.Close() }
 
 func (t *tcp) tryRead(p []byte) (n int, err error) {
 	fd, err := t.fd.Use()

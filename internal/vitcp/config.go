@@ -125,15 +125,6 @@ type Agreed struct {
 	LocalDiscriminator, PeerDiscriminator segment.Discriminator
 }
 
-// MayWrite reports whether the peer takes RDMA Writes.
-func (a *Agreed) MayWrite() bool { return a.Peer&segment.WriteEnable != 0 }
-
-// MayRead reports whether the peer serves RDMA Reads: none at the Unreliable
-// level (VI Architecture 2.5.1).
-func (a *Agreed) MayRead() bool {
-	return a.Peer&segment.ReadEnable != 0 && a.Level != segment.Unreliable && a.ReadWindow > 0
-}
-
 // EndpointConfig is what both ends agreed, without what is this end's alone: memory,
 // Handler, Posted and limits.
 func (a *Agreed) EndpointConfig() endpoint.Config {

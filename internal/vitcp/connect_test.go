@@ -149,21 +149,6 @@ func carries(t testing.TB, a, b net.Conn) {
 	}
 }
 
-func TestMayReadAndWrite(t *testing.T) {
-	for _, c := range []struct {
-		a           vitcp.Agreed
-		write, read bool
-	}{
-		{vitcp.Agreed{Level: segment.Unreliable, Peer: every, ReadWindow: 1}, true, false},
-		{vitcp.Agreed{Level: segment.ReliableDelivery, Peer: every, ReadWindow: 1}, true, true},
-		{vitcp.Agreed{Level: segment.ReliableDelivery, Peer: every}, true, false},
-		{vitcp.Agreed{Level: segment.ReliableReception, Local: every, ReadWindow: 1}, false, false},
-	} {
-		assert.Equal(t, c.write, c.a.MayWrite(), "%+v", c.a)
-		assert.Equal(t, c.read, c.a.MayRead(), "%+v", c.a)
-	}
-}
-
 // Both ends over a connection that the caller made, with and without octets in
 // between.
 func TestEstablishOverPipe(t *testing.T) {

@@ -129,20 +129,12 @@ type machine struct {
 	table  map[state]*[numTriggers]cell
 }
 
-// cell is what an event does in a state; the zero cell is missing.
+// cell is what an event does in a state. The zero cell refuses it.
 type cell struct {
 	next    state
 	actions action
-	kind    cellKind
+	moves   bool
 }
-
-type cellKind uint8
-
-const (
-	missing cellKind = iota
-	moves
-	refuses
-)
 
 func (m *machine) String() string { return m.name }
 
@@ -150,7 +142,7 @@ func (m *machine) String() string { return m.name }
 // the event cannot be used, or cannot be, in that state: nothing changes then.
 func (m *machine) step(s state, e trigger) (state, action, error) {
 	row, ok := m.table[s]
-	if !ok || e >= numTriggers || row[e].kind != moves {
+	if !ok || e >= numTriggers || !row[e].moves {
 		return s, 0, fmt.Errorf("%w: %v in state %v of the %v machine", errRefused, e, s, m.name)
 	}
 	return row[e].next, row[e].actions, nil

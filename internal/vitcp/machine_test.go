@@ -71,7 +71,6 @@ func TestEveryPair(t *testing.T) {
 			var got []string
 			for _, s := range m.states {
 				for trig := range numTriggers {
-					assert.True(t, m.table[s] != nil && m.table[s][trig].kind != missing, "%v: %v is not in the table", s, trig)
 					next, do, err := m.step(s, trig)
 					if err != nil {
 						require.ErrorIs(t, err, errRefused)

@@ -68,7 +68,7 @@ func (f *flow) fpdu(u mpa.FPDU) {
 	seg, code := ddp.Parse(ulpdu)
 	op, first := AnyOp, !f.within
 	if code == ddp.CodeOK {
-		op = opOfSegment(rdmap.OpcodeOf(seg.RsvdULP()))
+		op = opOfSegment[rdmap.OpcodeOf(seg.RsvdULP())]
 		f.within = !seg.Last()
 	}
 	wrong := f.Wrong(u) // and it stays so

@@ -67,7 +67,7 @@ func (in inside) Watches() (posts, completions bool) {
 
 // Post may refuse a request.
 func (in inside) Post(qp wr.QPID, op wr.Op, s wr.STag) error {
-	for _, k := range in.strikes(Post, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf(op)}) {
+	for _, k := range in.strikes(Post, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf[op]}) {
 		if k.Rule.What == InvalidateSTag {
 			in.invalidates(k, s)
 			continue
@@ -89,7 +89,7 @@ func (in inside) Register() error {
 
 // Complete says how long a completion stays hidden, and whether the CQ has no room for it.
 func (in inside) Complete(qp wr.QPID, op wr.Op) (delay time.Duration, full bool) {
-	for _, k := range in.strikes(Completion, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf(op)}) {
+	for _, k := range in.strikes(Completion, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf[op]}) {
 		in.report(k)
 		delay, full = max(delay, k.Rule.For), full || k.Rule.What == Full
 	}

@@ -28,48 +28,23 @@ var ops = []string{
 	OpAtomicResponse: "atomic-response", OpTerminate: "terminate", OpRecv: "recv", OpMemory: "memory",
 }
 
-// opOf is the kind of a request or completion.
-func opOf(op wr.Op) Op {
-	switch op {
-	case wr.OpSend, wr.OpSendSE, wr.OpSendInvalidate, wr.OpSendSEInvalidate:
-		return OpSend
-	case wr.OpWrite, wr.OpWriteImmediate, wr.OpWriteImmediateSE:
-		return OpWrite
-	case wr.OpRead, wr.OpReadInvalidate:
-		return OpRead
-	case wr.OpImmediate, wr.OpImmediateSE:
-		return OpImmediate
-	case wr.OpFetchAdd, wr.OpSwap, wr.OpCompareSwap:
-		return OpAtomic
-	case wr.OpRecv:
-		return OpRecv
-	case wr.OpBind, wr.OpFastRegister, wr.OpInvalidate:
-		return OpMemory
-	}
-	return AnyOp
+// opOf is the kind of a request or completion, AnyOp of others.
+var opOf = map[wr.Op]Op{
+	wr.OpSend: OpSend, wr.OpSendSE: OpSend, wr.OpSendInvalidate: OpSend, wr.OpSendSEInvalidate: OpSend,
+	wr.OpWrite: OpWrite, wr.OpWriteImmediate: OpWrite, wr.OpWriteImmediateSE: OpWrite,
+	wr.OpRead: OpRead, wr.OpReadInvalidate: OpRead,
+	wr.OpImmediate: OpImmediate, wr.OpImmediateSE: OpImmediate,
+	wr.OpFetchAdd: OpAtomic, wr.OpSwap: OpAtomic, wr.OpCompareSwap: OpAtomic,
+	wr.OpRecv: OpRecv,
+	wr.OpBind: OpMemory, wr.OpFastRegister: OpMemory, wr.OpInvalidate: OpMemory,
 }
 
-// opOfSegment is the kind of a segment.
-func opOfSegment(op rdmap.Opcode) Op {
-	switch op {
-	case rdmap.Send, rdmap.SendSE, rdmap.SendInvalidate, rdmap.SendSEInvalidate:
-		return OpSend
-	case rdmap.Write:
-		return OpWrite
-	case rdmap.ReadRequest:
-		return OpRead
-	case rdmap.ReadResponse:
-		return OpResponse
-	case rdmap.Immediate, rdmap.ImmediateSE:
-		return OpImmediate
-	case rdmap.AtomicRequest:
-		return OpAtomic
-	case rdmap.AtomicResponse:
-		return OpAtomicResponse
-	case rdmap.Terminate:
-		return OpTerminate
-	}
-	return AnyOp
+// opOfSegment is the kind of a segment, AnyOp of others.
+var opOfSegment = map[rdmap.Opcode]Op{
+	rdmap.Send: OpSend, rdmap.SendSE: OpSend, rdmap.SendInvalidate: OpSend, rdmap.SendSEInvalidate: OpSend,
+	rdmap.Write: OpWrite, rdmap.ReadRequest: OpRead, rdmap.ReadResponse: OpResponse,
+	rdmap.Immediate: OpImmediate, rdmap.ImmediateSE: OpImmediate,
+	rdmap.AtomicRequest: OpAtomic, rdmap.AtomicResponse: OpAtomicResponse, rdmap.Terminate: OpTerminate,
 }
 
 func (o Op) String() string { return named(ops, int(o)) }

@@ -105,7 +105,7 @@ func (in *Injector) Opens() bool { return in.opens() == nil }
 // Completed says whether a completion that the C program is about to see, of its queue pair, ends otherwise: with which number of enum
 // ibv_wc_status.
 func (in *Injector) Completed(qp wr.QPID, op wr.Op) (status uint32, ok bool) {
-	for _, k := range in.strikes(seen, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf(op)}) {
+	for _, k := range in.strikes(seen, place{uint64(qp), queueOf(op)}, subject{qp: qp, op: opOf[op]}) {
 		in.report(k)
 		if !ok {
 			status, ok = uint32(index(statuses, k.Rule.Status)), true

@@ -256,12 +256,17 @@ func (w *apiWriter) function(f *doc.Func) {
 
 // decl prints a declaration, its names linked.
 func (w *apiWriter) decl(d ast.Decl) {
+	w.b.WriteString("<pre tabindex=\"0\"><code>" + colour(w.source(d), w.linkOf) + "</code></pre>\n")
+}
+
+// source is the text of a part of a tree.
+func (w *apiWriter) source(node any) []byte {
 	var b bytes.Buffer
 	mode := printer.Config{Mode: printer.UseSpaces | printer.TabIndent, Tabwidth: 4}
-	if err := mode.Fprint(&b, w.pkg.set, d); err != nil {
+	if err := mode.Fprint(&b, w.pkg.set, node); err != nil {
 		panic(err) // to a buffer, of a tree that was parsed
 	}
-	w.b.WriteString("<pre tabindex=\"0\"><code>" + colour(b.Bytes(), w.linkOf) + "</code></pre>\n")
+	return b.Bytes()
 }
 
 func (w *apiWriter) linkOf(of, name string) string {
@@ -290,12 +295,7 @@ func (w *apiWriter) examples(list []*doc.Example) {
 		if e.Play != nil {
 			node = e.Play
 		}
-		var b bytes.Buffer
-		mode := printer.Config{Mode: printer.UseSpaces | printer.TabIndent, Tabwidth: 4}
-		if err := mode.Fprint(&b, w.pkg.set, node); err != nil {
-			panic(err)
-		}
-		fmt.Fprintf(&w.b, "<pre tabindex=\"0\"><code>%s</code></pre>\n", colour(b.Bytes(), nil))
+		fmt.Fprintf(&w.b, "<pre tabindex=\"0\"><code>%s</code></pre>\n", colour(w.source(node), nil))
 		if e.Output != "" {
 			fmt.Fprintf(&w.b, "<p>prints</p><pre tabindex=\"0\"><code>%s</code></pre>\n", template.HTMLEscapeString(e.Output))
 		}

@@ -18,10 +18,7 @@ type spans struct {
 // set makes s a copy of list, in the storage it has, and returns the octets in all.
 func (s *spans) set(list []Span) (total uint64) {
 	s.list = append(s.list[:0], list...)
-	for i := range list {
-		total += uint64(list[i].Length)
-	}
-	return total
+	return s.room()
 }
 
 // room is how many octets there are in all.

@@ -94,7 +94,7 @@ func (c *Cutter) Next() (s Segment, ok bool, fault ParseFault) {
 // Payload is what is here, Size the whole. The caller takes s.Missing() octets
 // of payload from the stream itself, and then, if the connection has CRCs, the 4
 // of the trailer, before it uses the Cutter again; it checks the CRC itself,
-// beginning with s.Sum().
+// beginning with that of what is here.
 func (c *Cutter) Divert() (s Segment, ok bool) {
 	have := c.buf[c.r:c.w]
 	if c.lost != FaultNone || len(have) < SegmentHeader {

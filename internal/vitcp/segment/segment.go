@@ -189,10 +189,6 @@ func (s *Segment) Octets() []byte { return s.b[:len(s.b)+len(s.tail)] }
 // HasTrailer reports whether the segment ends in a CRC.
 func (s *Segment) HasTrailer() bool { return s.tail != nil }
 
-// Sum is the CRC of what is here, headers and Payload: the start for that of
-// the whole segment.
-func (s *Segment) Sum() CRC { return CRC(0).Add(s.b) }
-
 // String is one line for a dump.
 func (s *Segment) String() string {
 	str := s.Header.String()

@@ -29,29 +29,23 @@ func (l *link) toItself() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
-	on := true
-	err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.StreamConfig{
+	return l.begin(&verbs.StreamConfig{
 		Conn: nc, Role: mpa.Initiator, CRC: l.dev.config.CRC, Enhanced: placed, IRD: reads, ORD: reads, PeerIRD: reads, PeerORD: reads,
-	}})
-	if err != nil {
-		_ = nc.Close()
-		return nil, err
-	}
-	s := l.qp.qp.LLPStream()
-	l.closes(func() { _ = s.Close() })
-	return s.Done(), nil
+	})
 }
 
 // toNobody brings an unreliable queue pair up that nobody has answered: its peer goes at once.
 func (l *link) toNobody() (<-chan struct{}, error) {
 	nc, peer := net.Pipe()
 	defer peer.Close()
+	return l.begin(&verbs.StreamConfig{Conn: nc, Role: mpa.Initiator, PeerIRD: -1, PeerORD: -1})
+}
+
+// begin brings the queue pair up on a stream without startup, whose end done tells of.
+func (l *link) begin(stream *verbs.StreamConfig) (done <-chan struct{}, err error) {
 	on := true
-	err := l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: &verbs.StreamConfig{
-		Conn: nc, Role: mpa.Initiator, PeerIRD: -1, PeerORD: -1,
-	}})
-	if err != nil {
-		_ = nc.Close()
+	if err = l.qp.qp.Modify(verbs.ModifyQP{Next: verbs.StateRTS, Extensions: &on, Stream: stream}); err != nil {
+		_ = stream.Conn.Close()
 		return nil, err
 	}
 	s := l.qp.qp.LLPStream()

@@ -196,16 +196,6 @@ func (b *Box) State(i int) State {
 	return State{b.f.Links[i].Name, l.up, l.Properties, l.ports[0].medium}
 }
 
-// InUserSpace reports whether this process carries the packets of some link.
-func (b *Box) InUserSpace() bool {
-	for _, l := range b.links {
-		if l.ports[0].medium == Wire {
-			return true
-		}
-	}
-	return false
-}
-
 // Close ends what this process does for it. The namespaces end with the process.
 func (b *Box) Close() {
 	for _, l := range b.links {
