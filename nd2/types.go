@@ -1,8 +1,9 @@
 package nd2
 
 import (
-	"strconv"
 	"unsafe"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // SGE is a piece of local memory that a request sends from or receives into
@@ -101,11 +102,7 @@ const (
 )
 
 func (t RequestType) String() string {
-	names := [...]string{"Receive", "Send", "Bind", "Invalidate", "Read", "Write"}
-	if int(t) < len(names) {
-		return names[t]
-	}
-	return "RequestType(" + strconv.Itoa(int(t)) + ")"
+	return names.Of("RequestType", []string{"Receive", "Send", "Bind", "Invalidate", "Read", "Write"}, t)
 }
 
 // Result says how a request ended (ND2_RESULT).

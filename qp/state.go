@@ -1,10 +1,10 @@
 package qp
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -75,12 +75,7 @@ var triggerNames = [...]string{
 	trigClosed: "LLP Close complete",
 }
 
-func (t trigger) String() string {
-	if t < numTriggers {
-		return triggerNames[t]
-	}
-	return "Trigger(" + strconv.Itoa(int(t)) + ")"
-}
+func (t trigger) String() string { return names.Of("Trigger", triggerNames[:], t) }
 
 // action is a set of things to do on a transition.
 type action uint16
@@ -116,20 +111,12 @@ const (
 	numActions = iota
 )
 
-var actionNames = [...]string{
+var actionNames = [numActions]string{
 	"enqueue", "process", "change attributes", "start iWARP", "send Terminate", "keep Terminate",
 	"LLP Close", "LLP Reset", "flush RQ", "flush SQ and RQ", "release LLP stream", "raise event",
 }
 
-func (a action) String() string {
-	var parts []string
-	for i := range numActions {
-		if a&(1<<i) != 0 {
-			parts = append(parts, actionNames[i])
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+func (a action) String() string { return strings.Join(names.Set(actionNames[:], a), ", ") }
 
 // transition is one cell of the table: what a trigger does in a state. If Err
 // is set the trigger is refused with it, and nothing changes.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -132,13 +133,7 @@ func rights(a wr.Access) string {
 
 // goRights are the constants of package verbs.
 func goRights(a wr.Access) string {
-	var all []string
-	for i, name := range []string{"LocalRead", "LocalWrite", "RemoteRead", "RemoteWrite", "BindWindow", "RemoteAtomic"} {
-		if a&(1<<i) != 0 {
-			all = append(all, name)
-		}
-	}
-	return strings.Join(all, " and ")
+	return strings.Join(names.Set([]string{"LocalRead", "LocalWrite", "RemoteRead", "RemoteWrite", "BindWindow", "RemoteAtomic"}, a), " and ")
 }
 
 // ExplainBind adds to why what the table knows of f, the fault of a Bind.

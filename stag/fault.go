@@ -1,6 +1,6 @@
 package stag
 
-import "strconv"
+import "github.com/softrnic/softrnic/internal/names"
 
 // AccessFault says why an access, an invalidation, a Bind or a Fast-Register was
 // refused. It is a protocol code and not an error: what follows from it is
@@ -93,9 +93,4 @@ var faultNames = [numFaults]string{
 	FaultGone:         "STag deallocated",
 }
 
-func (f AccessFault) String() string {
-	if f < numFaults {
-		return faultNames[f]
-	}
-	return "Fault(" + strconv.Itoa(int(f)) + ")"
-}
+func (f AccessFault) String() string { return names.Of("Fault", faultNames[:], f) }

@@ -1,8 +1,7 @@
 package verbs
 
 import (
-	"strconv"
-
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/stag"
 	"github.com/softrnic/softrnic/wr"
 )
@@ -43,13 +42,7 @@ const (
 )
 
 func (m DequeueModel) String() string {
-	switch m {
-	case 0:
-		return "none"
-	case ArrivalOrder:
-		return "arrival order"
-	}
-	return "DequeueModel(" + strconv.Itoa(int(m)) + ")"
+	return names.Of("DequeueModel", []string{0: "none", ArrivalOrder: "arrival order"}, m)
 }
 
 // MarshalText makes JSON show the name.

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -51,13 +51,7 @@ const (
 )
 
 func (m Mode) String() string {
-	switch m {
-	case PageMode:
-		return "page list"
-	case BlockMode:
-		return "block list"
-	}
-	return "Mode(" + strconv.Itoa(int(m)) + ")"
+	return names.Of("Mode", []string{PageMode: "page list", BlockMode: "block list"}, m)
 }
 
 // MarshalText makes JSON show the name.
@@ -91,19 +85,11 @@ func (f Features) Has(f2 Features) bool { return f&f2 == f2 }
 
 // String lists the features.
 func (f Features) String() string {
-	var names []string
-	for i, n := range featureNames {
-		if f&(1<<i) != 0 {
-			names = append(names, n)
-		}
-	}
+	all := names.Set(featureNames[:], f)
 	if rest := f &^ allFeatures; rest != 0 {
-		names = append(names, fmt.Sprintf("0x%x", uint8(rest)))
+		all = append(all, fmt.Sprintf("0x%x", uint8(rest)))
 	}
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 // MarshalText makes JSON show the names.

@@ -1,6 +1,6 @@
 package vipl
 
-import "fmt"
+import "github.com/softrnic/softrnic/internal/names"
 
 // The handles of appendix A that name objects are the objects.
 type (
@@ -36,12 +36,7 @@ const (
 
 var levelNames = [numLevels]string{"Unreliable Delivery", "Reliable Delivery", "Reliable Reception"}
 
-func (l ReliabilityLevel) String() string {
-	if l < numLevels {
-		return levelNames[l]
-	}
-	return fmt.Sprintf("ReliabilityLevel(%d)", uint8(l))
-}
+func (l ReliabilityLevel) String() string { return names.Of("ReliabilityLevel", levelNames[:], l) }
 
 // reliable reports whether an error breaks the connection (table 1).
 func (l ReliabilityLevel) reliable() bool { return l != ServiceUnreliable }
@@ -136,9 +131,4 @@ const (
 
 var stateNames = [numStates]string{"Idle", "Connected", "Pending Connect", "Error"}
 
-func (s ViState) String() string {
-	if s < numStates {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("ViState(%d)", uint8(s))
-}
+func (s ViState) String() string { return names.Of("ViState", stateNames[:], s) }

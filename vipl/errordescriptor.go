@@ -3,6 +3,8 @@ package vipl
 import (
 	"fmt"
 	"log/slog"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // ResourceCode is a VIP_RESOURCE_CODE (VI Architecture 9.10.3): what an asynchronous
@@ -20,12 +22,7 @@ const (
 
 var resourceNames = [numResources]string{"NIC", "VI", "CQ", "Descriptor"}
 
-func (r ResourceCode) String() string {
-	if r < numResources {
-		return resourceNames[r]
-	}
-	return fmt.Sprintf("ResourceCode(%d)", uint8(r))
-}
+func (r ResourceCode) String() string { return names.Of("ResourceCode", resourceNames[:], r) }
 
 // ErrorCode is a VIP_ERROR_CODE (VI Architecture 9.10.3): an asynchronous error.
 type ErrorCode uint8
@@ -71,12 +68,7 @@ var errorCodeNames = [numErrorCodes]string{
 	"Completion Queue Overrun", "Listening",
 }
 
-func (c ErrorCode) String() string {
-	if c < numErrorCodes {
-		return errorCodeNames[c]
-	}
-	return fmt.Sprintf("ErrorCode(%d)", uint8(c))
-}
+func (c ErrorCode) String() string { return names.Of("ErrorCode", errorCodeNames[:], c) }
 
 // ErrorDescriptor is a VIP_ERROR_DESCRIPTOR (VI Architecture 9.10.3): what the handler
 // of ErrorCallback is told. Handles that do not apply are nil.

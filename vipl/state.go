@@ -1,8 +1,9 @@
 package vipl
 
 import (
-	"fmt"
 	"strings"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // Event is what may happen to a VI.
@@ -51,12 +52,7 @@ var eventNames = [numEvents]string{
 	"error that breaks", "connection lost",
 }
 
-func (e Event) String() string {
-	if e < numEvents {
-		return eventNames[e]
-	}
-	return fmt.Sprintf("Event(%d)", uint8(e))
-}
+func (e Event) String() string { return names.Of("Event", eventNames[:], e) }
 
 // Action is a set of things to do on a transition.
 type Action uint8
@@ -86,15 +82,7 @@ var actionNames = [numActions]string{
 	"connect", "abandon the attempt", "close", "enqueue", "process", "flush", "report", "report later",
 }
 
-func (a Action) String() string {
-	var parts []string
-	for i := range numActions {
-		if a&(1<<i) != 0 {
-			parts = append(parts, actionNames[i])
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+func (a Action) String() string { return strings.Join(names.Set(actionNames[:], a), ", ") }
 
 // Transition is one cell of the table: what an event does in a state. If Code is not
 // Success the event is a call that is refused with it, and nothing changes.

@@ -3,6 +3,8 @@ package vipl
 import (
 	"fmt"
 	"strings"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // Control is the Control Field of a Descriptor (VI Architecture 10.2).
@@ -94,11 +96,7 @@ func (s Status) String() string {
 	if s&StatusDone != 0 {
 		parts = append(parts, "done")
 	}
-	for i, name := range errorNames {
-		if s&(StatusFormatError<<i) != 0 {
-			parts = append(parts, name)
-		}
-	}
+	parts = append(parts, names.Set(errorNames[:], s/StatusFormatError)...)
 	if s&StatusImmediate != 0 {
 		parts = append(parts, "immediate data")
 	}

@@ -3,8 +3,9 @@ package vitcp
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // state is a state of connection establishment (section 4).
@@ -24,17 +25,12 @@ const (
 	numStates
 )
 
-var stateNames = [...]string{
+var stateNames = [numStates]string{
 	stateDisconnected: "Disconnected", stateConnecting: "Connecting", stateListening: "Listening", stateIncoming: "Incoming",
 	stateMatching: "Matching", statePendingAccept: "Pending Accept", stateConnected: "Connected",
 }
 
-func (s state) String() string {
-	if s < numStates {
-		return stateNames[s]
-	}
-	return "State(" + strconv.Itoa(int(s)) + ")"
-}
+func (s state) String() string { return names.Of("State", stateNames[:], s) }
 
 // trigger is what may happen to a connection.
 type trigger uint8
@@ -79,12 +75,7 @@ var triggerNames = [...]string{
 	trigNotFound: "no matching discriminator", trigTimeout: "timeout",
 }
 
-func (e trigger) String() string {
-	if e < numTriggers {
-		return triggerNames[e]
-	}
-	return "Trigger(" + strconv.Itoa(int(e)) + ")"
-}
+func (e trigger) String() string { return names.Of("Trigger", triggerNames[:], e) }
 
 // action is a set of things to do on a transition.
 type action uint8
@@ -105,19 +96,11 @@ const (
 	numActions = iota
 )
 
-var actionNames = [...]string{
+var actionNames = [numActions]string{
 	"search", "offer", "ConnectRequest", "ConnectAccept", "ConnectReject", "ConnectNoMatch", "close TCP", "set up TCP",
 }
 
-func (a action) String() string {
-	var parts []string
-	for i := range numActions {
-		if a&(1<<i) != 0 {
-			parts = append(parts, actionNames[i])
-		}
-	}
-	return strings.Join(parts, ", ")
-}
+func (a action) String() string { return strings.Join(names.Set(actionNames[:], a), ", ") }
 
 // errRefused is wrapped by machine.step for an event that the state refuses.
 var errRefused = errors.New("vitcp: refused")

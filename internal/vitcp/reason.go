@@ -3,9 +3,9 @@ package vitcp
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/softrnic/softrnic/internal/admission"
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/internal/vitcp/segment"
 )
 
@@ -58,12 +58,7 @@ var reasonNames = [...]string{
 	ReasonMTU: "MTU", ReasonCRC: "CRC", ReasonDiscriminator: "discriminator",
 }
 
-func (r Reason) String() string {
-	if int(r) < len(reasonNames) {
-		return reasonNames[r]
-	}
-	return "Reason(" + strconv.Itoa(int(r)) + ")"
-}
+func (r Reason) String() string { return names.Of("Reason", reasonNames[:], r) }
 
 // RejectedError is the active end's error when the peer sent a ConnectReject.
 type RejectedError struct {

@@ -62,6 +62,10 @@ var packages = []group{
 			"wr",
 		},
 		{
+			"internal/names", "names for constants and for the bits of sets, for `String` methods",
+			"",
+		},
+		{
 			"internal/handles", "values by number, found without a lock",
 			"",
 		},
@@ -103,7 +107,7 @@ var packages = []group{
 		},
 		{
 			"stag", "the STag table: memory regions and windows, their states, access checks, holds",
-			"internal/crc32c internal/inventory internal/lockorder internal/safecopy wr",
+			"internal/crc32c internal/inventory internal/lockorder internal/names internal/safecopy wr",
 		},
 		{
 			"internal/gather", "what goes to a connection in one write: octets of its own, and registered memory where it is",
@@ -113,11 +117,11 @@ var packages = []group{
 	{"The RNIC", []entry{
 		{
 			"qp", "the queue pair; the only package that puts the wire layers together",
-			"ddp internal/cq internal/crc32c internal/gather internal/inventory internal/lockorder internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
+			"ddp internal/cq internal/crc32c internal/gather internal/inventory internal/lockorder internal/names internal/netpoll internal/proflabel internal/sglcheck internal/statuscount internal/tcpsock internal/verbsinternal mpa rdmap srq stag wr",
 		},
 		{
 			"verbs", "the RNIC: open, PD, MR, MW, CQ, S-RQ, QP, events. What a program imports",
-			"github.com/google/uuid internal/cq internal/instrument internal/inventory internal/lockorder internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
+			"github.com/google/uuid internal/cq internal/instrument internal/inventory internal/lockorder internal/names internal/proflabel internal/sglcheck internal/verbsinternal mpa qp rdmap srq stag wr",
 		},
 		{
 			"cm", "connecting: dial, listen, accept, reject",
@@ -125,7 +129,7 @@ var packages = []group{
 		},
 		{
 			"nd2", "NetworkDirect version 2 over the two ([networkdirect.md](networkdirect.md))",
-			"cm internal/handles internal/inventory internal/tcpsock verbs wr",
+			"cm internal/handles internal/inventory internal/names internal/tcpsock verbs wr",
 		},
 		{
 			"ulp/rsocket", "`net.Conn` over RDMA, as rsockets of rdma-core speak it ([rsocket.md](rsocket.md))",
@@ -143,11 +147,11 @@ var packages = []group{
 		},
 		{
 			"internal/vitcp/endpoint", "the endpoint, which moves the messages of an established connection",
-			"internal/inventory internal/lockorder internal/netpoll internal/vitcp/segment stag wr",
+			"internal/inventory internal/lockorder internal/names internal/netpoll internal/vitcp/segment stag wr",
 		},
 		{
 			"internal/vitcp", "the machines that establish a connection",
-			"internal/admission internal/inventory internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
+			"internal/admission internal/inventory internal/names internal/tcpsock internal/vitcp/endpoint internal/vitcp/segment",
 		},
 		{
 			"internal/vitcp/port", "a VI port that NICs and processes share ([decisions/0024](decisions/0024-vi-port.md))",
@@ -155,7 +159,7 @@ var packages = []group{
 		},
 		{
 			"vipl", "the VI Provider Library: NIC, VIs, Descriptors, CQs. What a VI program imports",
-			"internal/inventory internal/lockorder internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
+			"internal/inventory internal/lockorder internal/names internal/netpoll internal/tcpsock internal/vitcp internal/vitcp/endpoint internal/vitcp/port internal/vitcp/segment stag wr",
 		},
 	}},
 	{"To look and to break ([lab.md](lab.md), [counters.md](counters.md))", []entry{

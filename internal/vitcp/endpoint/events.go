@@ -2,7 +2,8 @@ package endpoint
 
 import (
 	"fmt"
-	"strconv"
+
+	"github.com/softrnic/softrnic/internal/names"
 )
 
 // Event is an error that no request and no receive of this end tells about (VI Architecture 9.9.1).
@@ -35,12 +36,7 @@ var eventNames = [numEvents]string{
 	EventGuessing:          "wrong memory handles",
 }
 
-func (e Event) String() string {
-	if e < numEvents {
-		return eventNames[e]
-	}
-	return "Event(" + strconv.Itoa(int(e)) + ")"
-}
+func (e Event) String() string { return names.Of("Event", eventNames[:], e) }
 
 // Cause is why the data transfer phase of a connection ended.
 type Cause uint8
@@ -82,12 +78,7 @@ var causeNames = [numCauses]string{
 	CauseRemote:     "error reported by the peer",
 }
 
-func (c Cause) String() string {
-	if c < numCauses {
-		return causeNames[c]
-	}
-	return "Cause(" + strconv.Itoa(int(c)) + ")"
-}
+func (c Cause) String() string { return names.Of("Cause", causeNames[:], c) }
 
 // EndError says why a connection ended. Err is what the net.Conn said, or what the peer did; it may be nil. Op is what
 // the request or receive is whose flaw ended it, as its Result will tell; OpSend if there is none.

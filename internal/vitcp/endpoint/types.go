@@ -1,9 +1,9 @@
 package endpoint
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/softrnic/softrnic/internal/names"
 	"github.com/softrnic/softrnic/wr"
 )
 
@@ -30,12 +30,7 @@ var opNames = [numOps]string{
 	OpRead:        "RDMA Read",
 }
 
-func (o Op) String() string {
-	if o < numOps {
-		return opNames[o]
-	}
-	return "Op(" + strconv.Itoa(int(o)) + ")"
-}
+func (o Op) String() string { return names.Of("Op", opNames[:], o) }
 
 // Flaws is what went wrong with a request or a receive: nothing if zero. Each flaw is the bit that it is in a descriptor's
 // status field (VI Architecture 10.2, bits 1 to 8).
@@ -68,13 +63,7 @@ func (f Flaws) String() string {
 	if f == 0 {
 		return "none"
 	}
-	var s []string
-	for i, name := range flawNames {
-		if f&(1<<(i+1)) != 0 {
-			s = append(s, name)
-		}
-	}
-	return strings.Join(s, ", ")
+	return strings.Join(names.Set(flawNames, f>>1), ", ")
 }
 
 // Span is one stretch of registered memory of this end: a data segment of a descriptor (VI Architecture 10.4).
