@@ -23,6 +23,7 @@
 package cm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,9 +109,7 @@ type Config struct {
 func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	ird := a.IRD
 	if a.NoInboundRead { // nor as the ready-to-receive frame
-		if c.RTR == 0 {
-			c.RTR = RTRWrite
-		}
+		c.RTR = cmp.Or(c.RTR, RTRWrite)
 		if c.IRD <= 0 { // else it is for Atomics, or the right comes later
 			ird = 0
 		}

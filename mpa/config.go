@@ -1,6 +1,7 @@
 package mpa
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -83,9 +84,7 @@ type Config struct {
 
 // resolved returns c with defaults filled in, checked for role.
 func (c Config) resolved(role Role) (Config, error) {
-	if c.Rev == 0 {
-		c.Rev = MaxRev
-	}
+	c.Rev = cmp.Or(c.Rev, MaxRev)
 	if c.Rev > MaxRev {
 		return c, fmt.Errorf("mpa: Config.Rev is %d: use 1 or 2", c.Rev)
 	}
@@ -99,9 +98,7 @@ func (c Config) resolved(role Role) (Config, error) {
 	if c.RTR&^rtrAll != 0 {
 		return c, fmt.Errorf("mpa: Config.RTR is %#x: use RTRSend, RTRWrite and RTRRead", uint8(c.RTR))
 	}
-	if c.RTR == 0 {
-		c.RTR = RTRWrite | RTRRead
-	}
+	c.RTR = cmp.Or(c.RTR, RTRWrite|RTRRead)
 	if role == Initiator && c.ORD == 0 || role == Responder && c.IRD == 0 {
 		if c.RTR == RTRRead {
 			return c, fmt.Errorf("mpa: Config.RTR is RTRRead alone: that needs an %s of 1", readDepth(role))

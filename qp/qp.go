@@ -28,6 +28,7 @@
 package qp
 
 import (
+	"cmp"
 	"net"
 	"sync/atomic"
 	"time"
@@ -210,9 +211,7 @@ func New(c Config) *QP {
 	if c.CloseTimeout <= 0 {
 		c.CloseTimeout = DefaultCloseTimeout
 	}
-	if c.WriteSGE == 0 {
-		c.WriteSGE = c.SendSGE
-	}
+	c.WriteSGE = cmp.Or(c.WriteSGE, c.SendSGE)
 	c.Tuning = c.Tuning.withDefaults()
 	q := &QP{cfg: c, ird: c.IRD, ord: c.ORD}
 	q.rights.noRead.Store(c.NoInboundRead)

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -72,9 +73,7 @@ func (s *session) reason(c *cause) *wr.Reason {
 		w = met
 	}
 	s.specify(w, c)
-	if w.Remedy == "" {
-		w.Remedy = remedies[c.fault]
-	}
+	w.Remedy = cmp.Or(w.Remedy, remedies[c.fault])
 	return w
 }
 

@@ -1,6 +1,10 @@
 package qp
 
-import "github.com/softrnic/softrnic/mpa"
+import (
+	"cmp"
+
+	"github.com/softrnic/softrnic/mpa"
+)
 
 // batchBytes is about how many octets one vectored write carries at most.
 const batchBytes = 512 << 10
@@ -63,19 +67,14 @@ var tested = map[string]Tuning{
 
 // or is t with what is zero taken from d.
 func (t Tuning) or(d Tuning) Tuning {
-	set := func(p *int, d int) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	set(&t.Segment, d.Segment)
-	set(&t.Batch, d.Batch)
-	set(&t.Gather, d.Gather)
-	set(&t.Short, d.Short)
-	set(&t.Eager, d.Eager)
-	set(&t.Hold, d.Hold)
-	set(&t.Direct, d.Direct)
-	set(&t.Drive, d.Drive)
+	t.Segment = cmp.Or(t.Segment, d.Segment)
+	t.Batch = cmp.Or(t.Batch, d.Batch)
+	t.Gather = cmp.Or(t.Gather, d.Gather)
+	t.Short = cmp.Or(t.Short, d.Short)
+	t.Eager = cmp.Or(t.Eager, d.Eager)
+	t.Hold = cmp.Or(t.Hold, d.Hold)
+	t.Direct = cmp.Or(t.Direct, d.Direct)
+	t.Drive = cmp.Or(t.Drive, d.Drive)
 	return t
 }
 

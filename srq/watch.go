@@ -1,6 +1,7 @@
 package srq
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -70,9 +71,7 @@ func (w *watch) init(timeout time.Duration, look func()) {
 	if timeout < 0 {
 		return
 	}
-	if timeout == 0 {
-		timeout = DefaultStallTimeout
-	}
+	timeout = cmp.Or(timeout, DefaultStallTimeout)
 	w.every, w.look = max(timeout/stallLooks, 1), look
 	w.streams = make(map[Stream]*seenStream)
 }

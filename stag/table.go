@@ -1,6 +1,7 @@
 package stag
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,10 +53,7 @@ func (c Config) withDefaults() Config {
 	set(&c.Regions, defaultSTags, maxSTags)
 	set(&c.Windows, defaultSTags, maxSTags)
 	set(&c.PBL, defaultPBL, maxPBL)
-	if c.PhysicalMemory == 0 {
-		c.PhysicalMemory = defaultPhysicalMemory
-	}
-	c.PhysicalMemory = min(c.PhysicalMemory, maxPhysicalMemory)
+	c.PhysicalMemory = min(cmp.Or(c.PhysicalMemory, defaultPhysicalMemory), maxPhysicalMemory)
 	return c
 }
 

@@ -130,29 +130,22 @@ const (
 )
 
 func (l Limits) withDefaults(without Features) Limits {
-	set := func(p *int, d int) {
-		if *p == 0 {
-			*p = d
-		}
-	}
-	set(&l.PDs, 1<<16)
-	set(&l.QPs, 1<<16)
-	set(&l.WR, 1<<16)
-	set(&l.SGE, 32)
-	set(&l.WriteSGE, l.SGE)
-	set(&l.CQs, 1<<16)
-	set(&l.CQE, 1<<22)
-	set(&l.EventHandlers, 1<<10)
-	set(&l.SRQs, 1<<16)
-	set(&l.SRQWR, 1<<16)
-	set(&l.Regions, 1<<20)
-	set(&l.Windows, 1<<20)
-	set(&l.PBL, 1<<24)
-	set(&l.IRD, 1<<12)
-	set(&l.ORD, 1<<12)
-	if l.Physical == 0 {
-		l.Physical = 64 << 30
-	}
+	l.PDs = cmp.Or(l.PDs, 1<<16)
+	l.QPs = cmp.Or(l.QPs, 1<<16)
+	l.WR = cmp.Or(l.WR, 1<<16)
+	l.SGE = cmp.Or(l.SGE, 32)
+	l.WriteSGE = cmp.Or(l.WriteSGE, l.SGE)
+	l.CQs = cmp.Or(l.CQs, 1<<16)
+	l.CQE = cmp.Or(l.CQE, 1<<22)
+	l.EventHandlers = cmp.Or(l.EventHandlers, 1<<10)
+	l.SRQs = cmp.Or(l.SRQs, 1<<16)
+	l.SRQWR = cmp.Or(l.SRQWR, 1<<16)
+	l.Regions = cmp.Or(l.Regions, 1<<20)
+	l.Windows = cmp.Or(l.Windows, 1<<20)
+	l.PBL = cmp.Or(l.PBL, 1<<24)
+	l.IRD = cmp.Or(l.IRD, 1<<12)
+	l.ORD = cmp.Or(l.ORD, 1<<12)
+	l.Physical = cmp.Or(l.Physical, 64<<30)
 	if without&FeatureSRQ != 0 { // RV-6.3-M4, RV-6.3-M6
 		l.SRQs, l.SRQWR = 0, 0
 	}

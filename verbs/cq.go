@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,9 +43,7 @@ type CQ struct {
 // ErrInsufficientResources, ErrInvalidModifier (fewer than 1 entry).
 func (r *RNIC) CreateCQ(c CQConfig) (_ *CQ, err error) {
 	defer asRefused(&err, "Create CQ", "verbs draft 9.2.3.1", Reason{})
-	if c.Entries == 0 {
-		c.Entries = min(256, r.limits.CQE)
-	}
+	c.Entries = cmp.Or(c.Entries, min(256, r.limits.CQE))
 	if err := r.lock(); err != nil {
 		return nil, err
 	}

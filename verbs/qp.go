@@ -140,20 +140,15 @@ func (r *RNIC) CreateQP(c QPConfig) (_ *QP, err error) {
 }
 
 func (c QPConfig) withDefaults(l Limits) QPConfig {
-	set := func(p *int, d int) {
-		if *p == 0 {
-			*p = d
-		}
-	}
 	canBeNone := func(p *int, d int) {
-		set(p, d)
+		*p = cmp.Or(*p, d)
 		if *p == None {
 			*p = 0
 		}
 	}
 	canBeNone(&c.SendDepth, min(64, l.WR))
-	set(&c.SendSGE, 4)
-	set(&c.WriteSGE, min(c.SendSGE, l.WriteSGE))
+	c.SendSGE = cmp.Or(c.SendSGE, 4)
+	c.WriteSGE = cmp.Or(c.WriteSGE, min(c.SendSGE, l.WriteSGE))
 	canBeNone(&c.IRD, min(16, l.IRD))
 	canBeNone(&c.ORD, min(16, l.ORD))
 	if c.NoReads {
@@ -163,7 +158,7 @@ func (c QPConfig) withDefaults(l Limits) QPConfig {
 		c.RecvDepth, c.RecvSGE = 0, 0 // RV-6.3.4-M2
 	} else {
 		canBeNone(&c.RecvDepth, min(64, l.WR))
-		set(&c.RecvSGE, 4)
+		c.RecvSGE = cmp.Or(c.RecvSGE, 4)
 	}
 	return c
 }

@@ -1,6 +1,9 @@
 package verbs
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // A verb that refuses returns a *Reason: the verb, what it was about, what is allowed, the rule, and what to do. It is
 // made where a verb has failed, and nowhere else.
@@ -25,21 +28,15 @@ func refused(err error, verb, section string, about Reason) error {
 		why = *inner // of which there may be one for all
 	}
 	why.QP = about.QP
-	if why.Operation == "" {
-		why.Operation = verb
-	}
+	why.Operation = cmp.Or(why.Operation, verb)
 	if !why.HasSTag {
 		why.STag, why.HasSTag = about.STag, about.HasSTag
 	}
 	if !why.Asked.Known {
 		why.Asked = about.Asked
 	}
-	if why.Rule == "" {
-		why.Rule = section
-	}
-	if why.Remedy == "" {
-		why.Remedy = remedies[code]
-	}
+	why.Rule = cmp.Or(why.Rule, section)
+	why.Remedy = cmp.Or(why.Remedy, remedies[code])
 	return &why
 }
 

@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -120,9 +121,7 @@ func (p *PD) AllocateRegion(c AllocateConfig) (_ *MR, err error) {
 	if p == nil {
 		return nil, errNilPD
 	}
-	if c.PBL == 0 {
-		c.PBL = min(16, p.rnic.limits.PBL)
-	}
+	c.PBL = cmp.Or(c.PBL, min(16, p.rnic.limits.PBL))
 	sc, err := p.region(RegionConfig{QP: c.QP})
 	if err == nil && c.PBL < 0 {
 		p.unuse()
@@ -211,9 +210,7 @@ func (m *MR) Reregister(pd *PD, c RegionConfig) (err error) {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if pd == nil {
-		pd = m.pd
-	}
+	pd = cmp.Or(pd, m.pd)
 	sc, refusal := m.region(pd, c)
 	if errors.Is(refusal, wr.ErrInvalidRNIC) {
 		return refusal
@@ -286,12 +283,8 @@ func (m *MR) RegisterShared(pd *PD, c SharedConfig) (_ *MR, err error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	if pd == nil {
-		pd = m.pd
-	}
-	if c.Existing == 0 {
-		c.Existing = m.STag()
-	}
+	pd = cmp.Or(pd, m.pd)
+	c.Existing = cmp.Or(c.Existing, m.STag())
 	if c.Existing.Index() != m.STag().Index() {
 		return nil, &wr.Reason{Err: wr.ErrInvalidSTag, What: fmt.Sprintf("SharedConfig.Existing is %v, which is not this region's", c.Existing)}
 	}

@@ -48,12 +48,8 @@ type SRQ struct {
 // FeatureSRQ).
 func (r *RNIC) CreateSRQ(c SRQConfig) (_ *SRQ, err error) {
 	defer asRefused(&err, "Create S-RQ", "verbs draft 9.2.4.1", Reason{})
-	if c.Depth == 0 {
-		c.Depth = min(64, r.limits.SRQWR)
-	}
-	if c.SGE == 0 {
-		c.SGE = 4
-	}
+	c.Depth = cmp.Or(c.Depth, min(64, r.limits.SRQWR))
+	c.SGE = cmp.Or(c.SGE, 4)
 	if err := r.lock(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package vipl
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -64,22 +65,11 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	set := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	if c.ReadWindow == 0 {
-		c.ReadWindow = defaultReadWindow
-	}
-	if c.MaxTransferSize == 0 {
-		c.MaxTransferSize = math.MaxUint32
-	}
-	if c.MatchTimeout == 0 {
-		c.MatchTimeout = defaultMatchTimeout
-	}
-	set(&c.MaxDescriptorsPerQueue, defaultDepth)
-	set(&c.Segment, segment.MaxSegment)
+	c.ReadWindow = cmp.Or(c.ReadWindow, defaultReadWindow)
+	c.MaxTransferSize = cmp.Or(c.MaxTransferSize, math.MaxUint32)
+	c.MatchTimeout = cmp.Or(c.MatchTimeout, defaultMatchTimeout)
+	c.MaxDescriptorsPerQueue = cmp.Or(c.MaxDescriptorsPerQueue, defaultDepth)
+	c.Segment = cmp.Or(c.Segment, segment.MaxSegment)
 	switch {
 	case c.MaxTransferSize < minTransfer:
 		return c, invalid("a maximum transfer size of %d is below 32 KiB", c.MaxTransferSize)

@@ -1,6 +1,7 @@
 package vitcp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
@@ -70,12 +71,8 @@ func (c Config) resolved() (Config, error) {
 	if c.Level > segment.ReliableReception {
 		return c, fmt.Errorf("%w: reliability level %v", ErrInvalid, c.Level)
 	}
-	if c.MTU == 0 {
-		c.MTU = math.MaxUint32
-	}
-	if c.ReadWindow == 0 {
-		c.ReadWindow = DefaultReadWindow
-	}
+	c.MTU = cmp.Or(c.MTU, math.MaxUint32)
+	c.ReadWindow = cmp.Or(c.ReadWindow, DefaultReadWindow)
 	c.CRC = c.CRC || c.RequireCRC
 	return c, nil
 }

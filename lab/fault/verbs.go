@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -92,9 +93,7 @@ func (in *Injector) Verb(name string) (errno int, late time.Duration) {
 	for _, k := range in.strikes(Verb, place{}, subject{verb: name}) {
 		in.report(k)
 		late = max(late, k.Rule.For)
-		if errno == 0 {
-			errno = errnos[k.Rule.Errno]
-		}
+		errno = cmp.Or(errno, errnos[k.Rule.Errno])
 	}
 	return errno, late
 }

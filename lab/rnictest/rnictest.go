@@ -8,6 +8,7 @@
 package rnictest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -214,10 +215,7 @@ func (e *End) create(c Config) (err error) {
 	if c.Recvs == 0 {
 		return nil
 	}
-	size := c.RecvSize
-	if size == 0 {
-		size = 64 << 10
-	}
+	size := cmp.Or(c.RecvSize, 64<<10)
 	e.Recv = make([]byte, c.Recvs*size)
 	mr, err := e.QP.PD().Register(e.Recv, verbs.LocalWrite)
 	if err != nil {

@@ -5,6 +5,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"strconv"
 
 	prom "github.com/prometheus/client_golang/prometheus"
@@ -36,10 +37,7 @@ type collector struct {
 // New makes a collector of the counters of RNICs, which it asks at each scrape. Counters are
 // NAMESPACE_NAME_total, gauges NAMESPACE_NAME; package stats has the tables of names. The label rnic is the RNIC's ID.
 func New(c Config, nics ...*verbs.RNIC) prom.Collector {
-	ns := c.Namespace
-	if ns == "" {
-		ns = "softrnic"
-	}
+	ns := cmp.Or(c.Namespace, "softrnic")
 	return &collector{
 		nics: nics, perQueue: c.PerQueue,
 		rnic: describe(ns, stats.RNICCounters, "rnic"),

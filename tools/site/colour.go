@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/scanner"
 	"go/token"
 	"html/template"
@@ -25,9 +26,7 @@ func colour(src []byte, linkOf func(of, name string) string) string {
 		if tok == token.SEMICOLON && lit == "\n" {
 			continue // the scanner's own
 		}
-		if lit == "" {
-			lit = tok.String()
-		}
+		lit = cmp.Or(lit, tok.String())
 		from := file.Offset(pos)
 		if from < at || from+len(lit) > len(src) {
 			continue

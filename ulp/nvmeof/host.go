@@ -1,6 +1,7 @@
 package nvmeof
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,27 +41,12 @@ type HostConfig struct {
 }
 
 func (c *HostConfig) defaults() error {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.Queues, 1}, {&c.Depth, 32}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.KeepAlive, 10 * time.Second},
-		{&c.ConnectTimeout, 30 * time.Second},
-		{&c.CommandTimeout, 30 * time.Second},
-		{&c.CloseTimeout, 5 * time.Second},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	c.Queues = cmp.Or(c.Queues, 1)
+	c.Depth = cmp.Or(c.Depth, 32)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 10*time.Second)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 30*time.Second)
+	c.CommandTimeout = cmp.Or(c.CommandTimeout, 30*time.Second)
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	switch {
 	case c.Queues < 1 || c.Queues > maxQueues || c.Depth < 1 || c.Depth > maxDepth:
 		return fmt.Errorf("nvmeof: Queues %d, Depth %d: want 1 to %d, 1 to %d", c.Queues, c.Depth, maxQueues, maxDepth)

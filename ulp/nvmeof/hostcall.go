@@ -1,6 +1,7 @@
 package nvmeof
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -50,9 +51,7 @@ func (h *Host) do(ctx context.Context, c hostCall) (completion, error) {
 		return completion{}, err
 	}
 	defer h.all.Done()
-	if c.limit == 0 {
-		c.limit = h.config.CommandTimeout
-	}
+	c.limit = cmp.Or(c.limit, h.config.CommandTimeout)
 	var s *hostSlot
 	select {
 	case s = <-c.queue:

@@ -1,6 +1,7 @@
 package nvmeof
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -98,9 +99,6 @@ func decodeRejected(b []byte) error {
 		return errors.New("its program refuses, and not as an NVMe target does: is one there?")
 	}
 	status := le.Uint16(b[2:])
-	words := rejectWords[status]
-	if words == "" {
-		words = "a reason that this host does not know"
-	}
+	words := cmp.Or(rejectWords[status], "a reason that this host does not know")
 	return fmt.Errorf("the target refuses the queue: transport status %d, %s", status, words)
 }

@@ -1,6 +1,7 @@
 package nvmeof
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,17 +101,11 @@ func New(c Config, subsystems ...*Subsystem) (*Target, error) {
 }
 
 func defaults(c *Config) {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&c.Queues, 16}, {&c.Depth, 128}, {&c.InlineData, 4096}, {&c.Connections, 1024}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if c.ConnectTimeout == 0 {
-		c.ConnectTimeout = 30 * time.Second
-	}
+	c.Queues = cmp.Or(c.Queues, 16)
+	c.Depth = cmp.Or(c.Depth, 128)
+	c.InlineData = cmp.Or(c.InlineData, 4096)
+	c.Connections = cmp.Or(c.Connections, 1024)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, 30*time.Second)
 	if c.StallTimeout <= 0 {
 		c.StallTimeout = 10 * time.Second
 	}

@@ -1,6 +1,7 @@
 package rsocket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,18 +55,12 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Mapped < 0 || unscaled(scaled(c.Mapped)) != c.Mapped {
 		return c, fmt.Errorf("rsocket: %d mapped buffers: it is 0 to 128, or a multiple of 256 to 32512", c.Mapped)
 	}
-	if c.RecvBuffer == 0 {
-		c.RecvBuffer = defaultRecvBuffer
-	}
-	if c.SendBuffer == 0 {
-		c.SendBuffer = defaultSendBuffer
-	}
+	c.RecvBuffer = cmp.Or(c.RecvBuffer, defaultRecvBuffer)
+	c.SendBuffer = cmp.Or(c.SendBuffer, defaultSendBuffer)
 	const unit = 8 << 10
 	c.RecvBuffer = (c.RecvBuffer + unit - 1) / unit * unit
 	c.SendBuffer = max(c.SendBuffer, unit)
-	if c.CloseTimeout == 0 {
-		c.CloseTimeout = 5 * time.Second
-	}
+	c.CloseTimeout = cmp.Or(c.CloseTimeout, 5*time.Second)
 	if c.NIC == nil {
 		nic, err := shared()
 		if err != nil {

@@ -5,6 +5,7 @@
 package archtest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,10 +112,7 @@ func page(table []group) string {
 					own = append(own, "`"+imp+"`")
 				}
 			}
-			imports := strings.Join(own, ", ")
-			if imports == "" {
-				imports = "none"
-			}
+			imports := cmp.Or(strings.Join(own, ", "), "none")
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.path, e.holds, imports)
 		}
 		b.WriteString("\n")

@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -88,17 +89,10 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	set := func(v *int, def int) {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	set(&c.SendDepth, defaultDepth)
-	set(&c.ReceiveDepth, defaultDepth)
-	set(&c.Segment, segment.MaxSegment)
-	if c.Linger == 0 {
-		c.Linger = defaultLinger
-	}
+	c.SendDepth = cmp.Or(c.SendDepth, defaultDepth)
+	c.ReceiveDepth = cmp.Or(c.ReceiveDepth, defaultDepth)
+	c.Segment = cmp.Or(c.Segment, segment.MaxSegment)
+	c.Linger = cmp.Or(c.Linger, defaultLinger)
 	var bad string
 	switch {
 	case c.Level > segment.ReliableReception:

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -98,9 +99,7 @@ func serve(ctx context.Context, args []string, w io.Writer) error {
 	if err := parse(fs, args, w); err != nil {
 		return err
 	}
-	if o.cdiKind == "" {
-		o.cdiKind = o.resource
-	}
+	o.cdiKind = cmp.Or(o.cdiKind, o.resource)
 	if !filepath.IsAbs(o.rnic) || !filepath.IsAbs(o.kubelet) || !filepath.IsAbs(o.cdiDir) {
 		return errors.New("--rnic, --kubelet-dir and --cdi-dir want paths that begin with /")
 	}

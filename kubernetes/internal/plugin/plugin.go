@@ -7,6 +7,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,15 +47,10 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	set := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
-	}
-	set(&c.Interval, 5*time.Second)
-	set(&c.Patience, 20*time.Second)
-	set(&c.Retry, time.Second)
-	set(&c.MaxRetry, 30*time.Second)
+	c.Interval = cmp.Or(c.Interval, 5*time.Second)
+	c.Patience = cmp.Or(c.Patience, 20*time.Second)
+	c.Retry = cmp.Or(c.Retry, time.Second)
+	c.MaxRetry = cmp.Or(c.MaxRetry, 30*time.Second)
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

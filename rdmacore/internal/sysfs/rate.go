@@ -1,6 +1,7 @@
 package sysfs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,9 +42,7 @@ var rates = []Rate{
 
 // RateOf is the rate of a port of so many Gb/s; 0 stands for DefaultRate. Errors: there is no such port, and which there are.
 func RateOf(gbps int) (Rate, error) {
-	if gbps == 0 {
-		gbps = DefaultRate
-	}
+	gbps = cmp.Or(gbps, DefaultRate)
 	i := slices.IndexFunc(rates, func(r Rate) bool { return r.Gbps == gbps })
 	if i < 0 {
 		var known []string

@@ -3,6 +3,7 @@
 package ucma
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -59,10 +60,7 @@ var commands = [...]*command{
 // to least, 0 for all; what is not there is zeros.
 func control[Q any](name string, least int, do func(*call, *Q) error) *command {
 	size := int(unsafe.Sizeof(*new(Q)))
-	if least == 0 {
-		least = size
-	}
-	return &command{name: name, verb: verbOf(name), min: least, size: size, run: func(c *call) error {
+	return &command{name: name, verb: verbOf(name), min: cmp.Or(least, size), size: size, run: func(c *call) error {
 		var q Q
 		copy(umem.Bytes(&q), c.body)
 		if c.tracing() {

@@ -3,6 +3,7 @@
 package ucma
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"syscall"
@@ -165,10 +166,7 @@ func acceptSetup(c *call, q *uabi.Accept) error {
 	case qp == nil || !qp.UD():
 		return refuse(syscall.EINVAL, "there is no queue pair %#x for datagrams", p.QPNum)
 	}
-	s := udwire.Setup{QPN: p.QPNum, QKey: p.QKey, Private: p.PrivateData[:p.PrivateDataLen]}
-	if s.QKey == 0 {
-		s.QKey = defaultQKey
-	}
+	s := udwire.Setup{QPN: p.QPNum, QKey: cmp.Or(p.QKey, defaultQKey), Private: p.PrivateData[:p.PrivateDataLen]}
 	var r *setupRequest
 	err = c.with(q.ID, func(i *id) (err error) {
 		if r, err = i.takeSetup(); err == nil {

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,10 +57,7 @@ func (d *Device) toRTR(q *QP, m *uabi.ModifyQP) error {
 		return refuse(syscall.EINVAL, "queue pair number %#x is none of softrnic's: port << 8 | index", m.DestQPNum)
 	}
 	me := d.sender(m)
-	order := plain(me).Compare(peer)
-	if order == 0 {
-		order = int(q.qpn) - int(m.DestQPNum)
-	}
+	order := cmp.Or(plain(me).Compare(peer), int(q.qpn)-int(m.DestQPNum))
 	l := &link{dev: d, qp: q, me: me, peer: peer, dest: m.DestQPNum, dials: order <= 0, request: make(chan *cm.Request, 1), up: make(chan struct{}), over: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	if err := d.begin(l); err != nil {

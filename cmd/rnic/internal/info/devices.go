@@ -1,6 +1,7 @@
 package info
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -129,10 +130,7 @@ func table(w io.Writer, all []shown) error {
 				numa += " (not of this host)"
 			}
 		}
-		pci := d.PCI
-		if pci == "" {
-			pci = "none"
-		}
+		pci := cmp.Or(d.PCI, "none")
 		line(d.Name, d.UVerbs, d.As, "0", d.GIDs[0].String(), d.Interface, strconv.Itoa(d.Rate)+"g", strconv.Itoa(d.MTU), pci, numa, d.CPUs, d.limits)
 		for i, g := range d.GIDs[1:] {
 			line("", "", "", strconv.Itoa(i+1), g.String())

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,8 +102,5 @@ func notFound(name string, all []cli.Answer) error {
 	if len(there) == 0 {
 		return errors.New("nic: the processes that offer their counters let nothing be done to their NICs")
 	}
-	if name == "" {
-		name = "no NIC"
-	}
-	return fmt.Errorf("nic: there is no %s: there are %s (rnic nic ls)", name, strings.Join(there, ", "))
+	return fmt.Errorf("nic: there is no %s: there are %s (rnic nic ls)", cmp.Or(name, "no NIC"), strings.Join(there, ", "))
 }

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -62,9 +63,7 @@ func parsePerfRun(privateData []byte) (perfRun, error) {
 	if r.Duration < 0 || r.Duration > maxPerfDuration {
 		return r, fmt.Errorf("duration %v out of range", r.Duration)
 	}
-	if r.Duration == 0 {
-		r.Duration = maxPerfDuration
-	}
+	r.Duration = cmp.Or(r.Duration, maxPerfDuration)
 	if r.Latency && r.op().IsWrite() && r.Memory == nil {
 		return r, fmt.Errorf("no memory given for the answer")
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed" // the page's parts
 	"encoding/hex"
 	"fmt"
@@ -145,10 +146,7 @@ func rows(e viewed) []row {
 	var all []row
 	at := 0
 	for _, f := range e.Fields {
-		r := row{Offset: fmt.Sprintf("%04x", at), Layer: f.Layer, Text: f.Text}
-		if r.Layer == "" {
-			r.Layer = "data"
-		}
+		r := row{Offset: fmt.Sprintf("%04x", at), Layer: cmp.Or(f.Layer, "data"), Text: f.Text}
 		r.cut(f.Octets, e.whole)
 		all = append(all, r)
 		at += len(f.Octets)

@@ -2,6 +2,7 @@
 package vi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -122,13 +123,10 @@ func (p *viPing) resolveVi(ctx context.Context, addr string) ([]*vipl.NetAddress
 	if err != nil {
 		return nil, err
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
 	if service == "0" {
 		return nil, errors.New("port 0 is for the server, the client needs the server's port")
 	}
-	return vipl.ResolveNetAddress(ctx, net.JoinHostPort(host, service), []byte(p.called))
+	return vipl.ResolveNetAddress(ctx, net.JoinHostPort(cmp.Or(host, "127.0.0.1"), service), []byte(p.called))
 }
 
 // viAdvice adds to an error of connecting what to do about it, where that is known.
