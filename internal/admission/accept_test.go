@@ -39,17 +39,17 @@ func TestSources(t *testing.T) {
 		{"2001:db8::1", "2001:db8::ffff:1"},
 		{"fe80::1%eth0", "fe80::2"},
 	} {
-		assert.Equal(t, SourceOf(from(c.a).RemoteAddr()), SourceOf(from(c.b).RemoteAddr()))
+		assert.Equal(t, sourceOf(from(c.a)), sourceOf(from(c.b)))
 	}
 	for _, c := range []struct{ a, b string }{
 		{"192.0.2.1", "192.0.2.2"},
 		{"2001:db8::1", "2001:db8:0:1::1"},
 		{"::1", "0.0.0.1"},
 	} {
-		assert.NotEqual(t, SourceOf(from(c.a).RemoteAddr()), SourceOf(from(c.b).RemoteAddr()))
+		assert.NotEqual(t, sourceOf(from(c.a)), sourceOf(from(c.b)))
 	}
 	for _, a := range []net.Addr{nil, &net.UnixAddr{Name: "x"}} {
-		assert.Equal(t, netip.Prefix{}, SourceOf(a))
+		assert.Equal(t, netip.Prefix{}, sourceOf(conn{from: a}))
 	}
 }
 

@@ -28,9 +28,10 @@ func newTable(most, backlog int) table {
 	return table{most: most, backlog: backlog, sources: make(map[netip.Prefix]*source)}
 }
 
-// SourceOf is the IPv4 address, or the IPv6 /64, of a: a host has
+// sourceOf is the IPv4 address or the IPv6 /64 that nc comes from: a host has
 // all the addresses of its /64. What is not of IP is one source.
-func SourceOf(a net.Addr) netip.Prefix {
+func sourceOf(nc net.Conn) netip.Prefix {
+	a := nc.RemoteAddr()
 	if a == nil {
 		return netip.Prefix{}
 	}
@@ -50,7 +51,7 @@ func SourceOf(a net.Addr) netip.Prefix {
 func (t *table) enter(parent context.Context, nc net.Conn) *Startup {
 	s := &Startup{Conn: nc, table: t}
 	s.ctx, s.cancel = context.WithCancelCause(parent)
-	name := SourceOf(nc.RemoteAddr())
+	name := sourceOf(nc)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.from = t.sources[name]; s.from == nil {

@@ -3,6 +3,7 @@ package nvmeof
 import (
 	"container/list"
 	"context"
+	"net"
 	"net/netip"
 )
 
@@ -169,4 +170,18 @@ func (t *Target) unsettle(s *seat) {
 		}
 	}
 	s.in = p.mute.PushBack(s)
+}
+
+// hostOf is the IPv4 address, or the IPv6 /64, that a connection comes from: a host has all the addresses of its /64.
+func hostOf(remote net.Addr) netip.Prefix {
+	at, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip, bits := at.Addr().Unmap().WithZone(""), 64
+	if ip.Is4() {
+		bits = 32
+	}
+	p, _ := ip.Prefix(bits) // of an address of that length
+	return p
 }

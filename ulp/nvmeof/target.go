@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/softrnic/softrnic/cm"
-	"github.com/softrnic/softrnic/internal/admission"
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/verbs"
 )
@@ -150,7 +149,7 @@ func (t *Target) connect(ctx context.Context, req *cm.Request) {
 	h, status := decodeHello(req.PrivateData(), &t.config)
 	var s *seat
 	if status == 0 {
-		if s = t.place(ctx, admission.SourceOf(req.RemoteAddr())); s == nil {
+		if s = t.place(ctx, hostOf(req.RemoteAddr())); s == nil {
 			status = rejectNoResources
 		}
 	}

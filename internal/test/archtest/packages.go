@@ -137,7 +137,7 @@ var packages = []group{
 		},
 		{
 			"ulp/nvmeof", "NVMe over Fabrics: a target and a host ([nvme.md](nvme.md))",
-			"cm golang.org/x/sync golang.org/x/sys internal/admission internal/inventory verbs",
+			"cm golang.org/x/sync golang.org/x/sys internal/inventory verbs",
 		},
 	}},
 	{"VI over TCP ([vi.md](vi.md))", []entry{
