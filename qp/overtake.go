@@ -2,6 +2,7 @@ package qp
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/softrnic/softrnic/ddp"
 	"github.com/softrnic/softrnic/rdmap"
@@ -21,6 +22,7 @@ const (
 // aside are ULPDUs that wait for a receive, the oldest first.
 type aside struct {
 	ulpdus [][]byte
+	head   int // of those that wait: nobody needs what is before the one in front of it
 	octets int
 	// past says that Next is to go on behind them, first that what it has returned last is of them.
 	past, first bool
@@ -28,26 +30,32 @@ type aside struct {
 
 // next is the oldest, if Next is not to go on behind them.
 func (a *aside) next() []byte {
-	a.first = !a.past && len(a.ulpdus) > 0
+	a.first = !a.past && a.head < len(a.ulpdus)
 	if !a.first {
+		if !a.past {
+			a.ulpdus, a.head = nil, 0 // with their array
+		}
 		return nil
 	}
-	u := a.ulpdus[0]
-	a.ulpdus = a.ulpdus[1:]
-	a.octets -= len(u) + eachAside
-	if len(a.ulpdus) == 0 {
-		a.ulpdus = nil // with its array
+	if a.head > 0 {
+		a.ulpdus[a.head-1] = nil
 	}
+	u := a.ulpdus[a.head]
+	a.head++
+	a.octets -= len(u) + eachAside
 	return u
 }
 
 // set adds a copy of what Next has returned, or puts back what has been aside. It reports false if there is no room.
 func (a *aside) set(ulpdu []byte) bool {
 	if a.first {
-		a.ulpdus = append([][]byte{ulpdu}, a.ulpdus...)
+		a.head-- // it is there still
 	} else {
 		if a.octets+len(ulpdu)+eachAside > maxAside {
 			return false
+		}
+		if 2*a.head > len(a.ulpdus) { // no more move up than were handled
+			a.ulpdus, a.head = slices.Delete(a.ulpdus, 0, a.head), 0
 		}
 		a.ulpdus = append(a.ulpdus, bytes.Clone(ulpdu))
 	}

@@ -1,6 +1,7 @@
 package qp
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -78,4 +79,62 @@ func TestAsideIsBounded(t *testing.T) {
 	}
 	require.NoError(t, <-sent)
 	assert.Zero(t, r.octetsAside())
+}
+
+// TestAside does at random what a plain slice does too: the oldest is handled, or put back, and others come behind.
+func TestAside(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var a aside
+	var want [][]byte
+	for range 20_000 {
+		a.past = false
+		for range rng.IntN(4) { // receives
+			got := a.next()
+			if len(want) == 0 {
+				require.Nil(t, got)
+				require.Nil(t, a.ulpdus, "no array is kept")
+				break
+			}
+			require.Equal(t, want[0], got)
+			want = want[1:]
+		}
+		if u := a.next(); u != nil {
+			require.Equal(t, want[0], u)
+			require.True(t, a.set(u))
+			require.Nil(t, a.next(), "what comes next is behind them")
+		}
+		for range rng.IntN(4) {
+			u := filled(1 + rng.IntN(2000))
+			a.first = false
+			if a.octets+len(u)+eachAside > maxAside {
+				require.False(t, a.set(u))
+				continue
+			}
+			require.True(t, a.set(u))
+			want = append(want, u)
+		}
+		octets, held := 0, 0
+		for _, u := range want {
+			octets += len(u) + eachAside
+		}
+		require.Equal(t, octets, a.octets)
+		for _, u := range a.ulpdus {
+			if u != nil {
+				held++
+			}
+		}
+		require.LessOrEqual(t, held, len(want)+1, "what was handled is nobody's")
+	}
+}
+
+// TestAsideCosts: an arrival behind many that wait costs as much as behind one.
+func TestAsideCosts(t *testing.T) {
+	var a aside
+	for range 1000 {
+		require.True(t, a.set([]byte{1}))
+	}
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		a.past = false
+		a.set(a.next())
+	}))
 }
