@@ -126,6 +126,19 @@ func (c Config) mpaConfig(a *verbs.QPAttributes) mpa.Config {
 	}
 }
 
+// check finds what package mpa would take otherwise than it is written: a negative number is none there.
+func (c *Config) check() error {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"IRD", c.IRD}, {"ORD", c.ORD}} {
+		if n.value < 0 && n.value != verbs.None {
+			return fmt.Errorf("cm: Config.%s is %d: use 1 or more, verbs.None for none, or 0 for what the queue pair has", n.name, n.value)
+		}
+	}
+	return nil
+}
+
 // depth is the IRD or ORD to offer, in mpa's manner: negative for none. spare is what there is
 // beyond it for the queue pair itself.
 func depth(want, have, spare int) int {
@@ -181,6 +194,10 @@ func Connect(ctx context.Context, nc net.Conn, qp *verbs.QP, cfg Config) (*Conn,
 	if err != nil {
 		_ = nc.Close()
 		return nil, connectError(Dialing, remote, StepQP, err)
+	}
+	if err := cfg.check(); err != nil {
+		_ = nc.Close()
+		return nil, connectError(Dialing, remote, StepConfig, err)
 	}
 	mc := cfg.mpaConfig(&a)
 	if cfg.Extensions {

@@ -11,6 +11,7 @@ import (
 	"github.com/softrnic/softrnic/internal/admission"
 	"github.com/softrnic/softrnic/internal/inventory"
 	"github.com/softrnic/softrnic/internal/tcpsock"
+	"github.com/softrnic/softrnic/mpa"
 )
 
 // ErrCrowded is matched by what OnStartupError is told of connections that a
@@ -47,11 +48,12 @@ type ListenConfig struct {
 	// have not come though their connections were earlier.
 	InOrder bool
 	// Answer, if set, is called when a peer speaks another protocol: "HTTP", "TLS" or "SSH". The peer
-	// gets what it returns before it is closed, for it to tell its user. It is called from several goroutines.
+	// gets what it returns before it is closed, for it to tell its user. It is called from several goroutines, and may not
+	// call Close or Shutdown, which wait for it.
 	Answer func(speaks string) []byte
 	// OnStartupError, if set, is told, by a *ConnectError, of connections that ended before Accept
 	// had them, and, with remote nil, of errors of the system in accepting that
-	// the Listener survives. It is called from several goroutines.
+	// the Listener survives. It is called from several goroutines, and may not call Close or Shutdown, which wait for it.
 	OnStartupError func(remote net.Addr, err error)
 	// Logger, if set, gets a warning for each of them, ten a second at most; the
 	// next one then says how many were left out.
@@ -71,6 +73,8 @@ type Listener struct {
 	reqs chan waiting // has room for the backlog
 	log  *slog.Logger
 	out  handed
+	// unfit is what makes cfg unusable, so that no peer would be taken; nil if nothing does.
+	unfit error
 
 	counted *inventory.Object
 }
@@ -87,15 +91,24 @@ func Listen(addr string, cfg ListenConfig) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cm: %w", tcpsock.Lack(err))
 	}
-	return NewListener(l, cfg), nil
+	listener := NewListener(l, cfg)
+	if listener.unfit != nil {
+		_ = listener.Close()
+		return nil, listener.unfit
+	}
+	return listener, nil
 }
 
-// NewListener is Listen over a net.Listener, which it owns.
+// NewListener is Listen over a net.Listener, which it owns. Of an unusable cfg Accept tells.
 func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	if cfg.Backlog <= 0 {
 		cfg.Backlog = admission.Default
 	}
 	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: LimitLogger(cfg.Logger)}
+	startup := cfg.startup()
+	if err := (mpa.Config{Rev: startup.Rev, IRD: startup.IRD, ORD: startup.ORD}).Check(mpa.Responder); err != nil {
+		l.unfit = fmt.Errorf("cm: listen on %v: %w", nl.Addr(), err)
+	}
 	order := time.Duration(0)
 	if cfg.InOrder {
 		order = inOrderWait
@@ -182,6 +195,9 @@ func (l *Listener) failed(remote net.Addr, err error) {
 // Reject. Errors: ctx's; net.ErrClosed after Close or Shutdown; what the
 // net.Listener failed with.
 func (l *Listener) Accept(ctx context.Context) (*Request, error) {
+	if l.unfit != nil {
+		return nil, l.unfit
+	}
 	over := l.in.Context()
 	select {
 	case w := <-l.reqs:

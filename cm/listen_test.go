@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/softrnic/softrnic/cm"
+	"github.com/softrnic/softrnic/mpa"
 	"github.com/softrnic/softrnic/verbs"
 )
 
@@ -182,4 +183,50 @@ func TestAcceptContext(t *testing.T) {
 func TestListenFailure(t *testing.T) {
 	_, err := cm.Listen("127.0.0.1:99999", cm.ListenConfig{})
 	require.Error(t, err)
+}
+
+// TestUnfitListener: a Listener that could take no peer says so, and waits for none.
+func TestUnfitListener(t *testing.T) {
+	for text, cfg := range map[string]cm.ListenConfig{
+		"Config.Rev is 3: use 1 or 2":             {Rev: 3},
+		"Config.IRD is 16383: the most is 16382":  {IRD: mpa.NotNegotiated},
+		"Config.ORD is 100000: the most is 16382": {ORD: 100_000},
+	} {
+		_, err := cm.Listen("127.0.0.1:0", cfg)
+		require.ErrorContains(t, err, text)
+		nl, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		l := cm.NewListener(nl, cfg)
+		over, end := context.WithCancel(bounded(t))
+		end() // in place of a peer, which would wait
+		_, err = l.Accept(over)
+		require.ErrorContains(t, err, text)
+		require.NoError(t, l.Close())
+	}
+}
+
+// TestNegativeDepths: what is none for package mpa is a mistake here, and the peer hears of nothing.
+func TestNegativeDepths(t *testing.T) {
+	for text, cfg := range map[string]cm.Config{
+		"Config.IRD is -1: use 1 or more, verbs.None for none": {IRD: -1},
+		"Config.ORD is -7: use 1 or more, verbs.None for none": {ORD: -7},
+	} {
+		near, far := net.Pipe()
+		_, err := cm.Connect(bounded(t), near, newHost(t, verbs.QPConfig{}).qp, cfg)
+		require.ErrorContains(t, err, text)
+		n, _ := far.Read(make([]byte, 1))
+		require.Zero(t, n)
+
+		near, far = net.Pipe()
+		connected := make(chan error, 1)
+		go func() {
+			_, err := cm.Connect(bounded(t), far, newHost(t, verbs.QPConfig{}).qp, cm.Config{})
+			connected <- err
+		}()
+		req, err := cm.Await(bounded(t), near, cm.Config{})
+		require.NoError(t, err)
+		_, err = req.Accept(bounded(t), newHost(t, verbs.QPConfig{}).qp, cfg)
+		require.ErrorContains(t, err, text)
+		require.Error(t, <-connected)
+	}
 }

@@ -89,8 +89,8 @@ func (r *Request) RemoteAddr() net.Addr { return r.nc.RemoteAddr() }
 
 // Accept accepts: it sends the MPA Reply and brings qp, which is Idle, to RTS.
 // Receives that the peer's first Sends need should have been posted. Its error is a *ConnectError, but for a Request that
-// has been answered. After an error the connection is closed, unless qp is not Idle or ctx is done: then the
-// Request stands.
+// has been answered. After an error the connection is closed, unless qp is not Idle, ctx is done, or with Config.Extensions
+// there is too much private data: then the Request stands.
 func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, error) {
 	if r.answered.Load() {
 		return nil, errAnswered
@@ -113,7 +113,10 @@ func (r *Request) Accept(ctx context.Context, qp *verbs.QP, cfg Config) (*Conn, 
 		return nil, errAnswered
 	}
 	defer r.decided()
-	st, err := r.offer.Accept(mc)
+	var st *mpa.Stream
+	if err = cfg.check(); err == nil {
+		st, err = r.offer.Accept(mc)
+	}
 	verbsinternal.Step(qp, "MPA startup, Responder", err)
 	if err != nil {
 		countAttempt(qp, err)

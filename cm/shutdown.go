@@ -40,7 +40,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 type handed struct {
 	mu     sync.Mutex
 	open   map[outstanding]struct{} // guarded by mu, as below
-	closed bool                     // Shutdown has aborted all
+	closed bool                     // Shutdown has seen the last, or aborted all
 }
 
 // outstanding is a *Conn, or a Request that has no answer.
@@ -113,7 +113,7 @@ func (h *handed) drop() {
 	maps.DeleteFunc(h.open, func(o outstanding, _ struct{}) bool { return over(o) })
 }
 
-// next is one that is not over, if there is one. Those it meets before that are
+// next is one that is not over, if there is one; else it is too late for more. Those it meets before that are
 // dropped: with all of them each time, to drain would take the square of their number.
 func (h *handed) next() outstanding {
 	h.mu.Lock()
@@ -124,6 +124,7 @@ func (h *handed) next() outstanding {
 		}
 		delete(h.open, o)
 	}
+	h.closed = true
 	return nil
 }
 

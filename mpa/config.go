@@ -82,6 +82,12 @@ type Config struct {
 	Early []byte
 }
 
+// Check says what makes c unusable for role, as Initiate and Await would.
+func (c Config) Check(role Role) error {
+	_, err := c.resolved(role)
+	return err
+}
+
 // resolved returns c with defaults filled in, checked for role.
 func (c Config) resolved(role Role) (Config, error) {
 	c.Rev = cmp.Or(c.Rev, MaxRev)

@@ -152,6 +152,7 @@ func (q *Queue) Close() {
 	q.used -= q.posted.n
 	q.posted, q.free, q.spare = fifo{}, nil, 0 // RV-6.3.3-M3
 	q.starved.wakeAll()
+	q.watch.end()
 	q.counted.Close()
 }
 

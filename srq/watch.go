@@ -58,6 +58,7 @@ type watch struct {
 	streams map[Stream]*seenStream // guarded by mu, as all below
 	timer   *time.Timer
 	running bool
+	over    bool // the queue is closed: no look comes any more
 	grace   int // looks left in which a stream that finds no receive may wait: see HeldByOthers
 }
 
@@ -142,6 +143,8 @@ func (q *Queue) Fills() {
 func (w *watch) start() {
 	w.idle.Store(false)
 	switch {
+	case w.over:
+		return
 	case w.running:
 	case w.timer == nil:
 		w.timer = time.AfterFunc(w.every, w.look)
@@ -149,6 +152,16 @@ func (w *watch) start() {
 		w.timer.Reset(w.every)
 	}
 	w.running = true
+}
+
+// end has no look come any more.
+func (w *watch) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over, w.running = true, false
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 }
 
 // look looks at all streams once.

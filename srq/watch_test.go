@@ -221,3 +221,22 @@ func TestProgressWhileOthersWait(t *testing.T) {
 		assert.EqualValues(t, []int64{1, 0, 0}, []int64{s[0].ended.Load(), s[1].ended.Load(), s[2].ended.Load()})
 	})
 }
+
+// TestNoLookBehindClose: a stream has left within a message, and the queue is closed: nothing of it goes on.
+func TestNoLookBehindClose(t *testing.T) {
+	watched(t, time.Hour, 2, func(q *Queue, s []*stream) {
+		s[0].fill(q, 1)
+		q.Leave(s[0])
+		q.Leave(s[1])
+		require.True(t, q.watch.running)
+		q.Close()
+		require.False(t, q.watch.running)
+		begun := time.Now()
+		q.Join(s[0])
+		q.Join(s[1])
+		s[1].fill(q, 1)
+		pass(time.Hour)
+		require.Equal(t, time.Hour, time.Since(begun))
+		require.False(t, q.watch.running)
+	})
+}

@@ -142,3 +142,28 @@ func TestCloseReleasesInOrder(t *testing.T) {
 	q.Close()
 	require.Equal(t, position(3), last)
 }
+
+// TestLateCountsOnce: while what was kept back is told of, it has one place, and there is another.
+func TestLateCountsOnce(t *testing.T) {
+	telling, told := make(chan struct{}), make(chan struct{})
+	q := New(Config{
+		ID: 1, Entries: 2,
+		Faults: &Faults{
+			Watches: func() bool { return true },
+			Of:      func(c wr.Completion) (time.Duration, bool) { return time.Duration(c.ID), false },
+		},
+		Notify: func() {
+			close(telling)
+			<-told
+		},
+	})
+	defer q.Close()
+	require.NoError(t, q.Request(wr.NotifyNext))
+	require.True(t, q.Push(Entry{Completion: wr.Completion{ID: 1}}))
+	<-telling
+	require.True(t, q.Push(Entry{}))
+	close(told)
+	var got [2]wr.Completion
+	require.Equal(t, 2, q.Poll(got[:]))
+	require.EqualValues(t, 1, got[0].ID, "in order")
+}

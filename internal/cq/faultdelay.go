@@ -79,15 +79,13 @@ func (q *Queue) show() {
 			return
 		}
 		e := l.list[0].e
+		l.list = l.list[1:]
+		p := q.put([]Entry{e}, false) // in the same hold: it counts in one place, and has its turn
 		q.mu.Unlock()
-		if q.push([]Entry{e}, false) == 0 && e.Owner != nil { // before it leaves the list: what comes meanwhile is kept back behind it
+		q.tell(p)
+		if p.n == 0 && e.Owner != nil {
 			e.Owner.Release(e.Pos)
 		}
-		q.mu.Lock()
-		if len(l.list) > 0 {
-			l.list = l.list[1:]
-		}
-		q.mu.Unlock()
 	}
 }
 

@@ -25,9 +25,24 @@ func (q *Queue) PushAll(list []Entry) (n int) {
 }
 
 // push is PushAll. full says that there is no room whatever there is.
-func (q *Queue) push(list []Entry, full bool) (n int) {
+func (q *Queue) push(list []Entry, full bool) int {
 	q.mu.Lock()
-	fires := false
+	p := q.put(list, full)
+	q.mu.Unlock()
+	q.tell(p)
+	return p.n
+}
+
+// put is what put has done, for tell.
+type put struct {
+	n                        int
+	overflows, fires, awaits bool
+	sleeper                  Driver
+}
+
+// put adds to the ring what has room; mu is held.
+func (q *Queue) put(list []Entry, full bool) put {
+	n, fires := 0, false
 	for ; n < len(list) && q.count < len(q.ring) && !q.failed && !full; n++ {
 		i := q.head + q.count
 		if i >= len(q.ring) {
@@ -45,25 +60,25 @@ func (q *Queue) push(list []Entry, full bool) (n int) {
 	if fires {
 		q.spend() // before anybody becomes a sleeper that is not roused
 	}
-	waiting, sleeper := q.waiters > 0 && n > 0, q.sleeper
-	first := n < len(list) && !q.overflowed && !q.failed && !q.closed
-	if first {
-		q.overflowed = true
-	}
-	q.mu.Unlock()
-	if first {
+	p := put{n, n < len(list) && !q.overflowed && !q.failed && !q.closed, fires, q.waiters > 0 && n > 0, q.sleeper}
+	q.overflowed = q.overflowed || p.overflows
+	return p
+}
+
+// tell tells of what put has added, without mu.
+func (q *Queue) tell(p put) {
+	if p.overflows {
 		q.raise(wr.EventCQOverflow)
 	}
-	if fires && q.notify != nil {
+	if p.fires && q.notify != nil {
 		q.notify()
 	}
-	if waiting {
+	if p.awaits {
 		signal(q.wake)
 	}
-	if sleeper != nil {
-		sleeper.Rouse()
+	if p.sleeper != nil {
+		p.sleeper.Rouse()
 	}
-	return n
 }
 
 // fires reports whether e is what the armed notification waits for; mu is held.
