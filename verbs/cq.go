@@ -20,9 +20,10 @@ type CQConfig struct {
 	Entries int
 	// Handler, if not 0, is told of notifications (see RNIC.AddCompletionHandler).
 	Handler HandlerID
-	// Slack is how long a program that waits or polls here may stay away before the RNIC receives by itself: less than 2 ms stands for that. What arrives
-	// meanwhile stays in TCP, the peer's end of the stream too; what could not be sent is sent. It is for many connections each with a queue of its
-	// own and a goroutine that comes back soon, which need not have another goroutine watch over each.
+	// Slack is how long a program that waits or polls here may stay away before the RNIC receives by itself: less than 2 ms stands
+	// for that. What arrives meanwhile stays in TCP, the peer's end of the stream too; what could not be sent is sent. It is for many
+	// connections each with a queue of its own and a goroutine that comes back soon, which need not have another goroutine watch over
+	// each. With an S-RQ it is to be less than a quarter of SRQConfig.StallTimeout: a stream that nobody reads makes no progress.
 	Slack time.Duration
 }
 
