@@ -59,7 +59,7 @@ type watch struct {
 	timer   *time.Timer
 	running bool
 	over    bool // the queue is closed: no look comes any more
-	grace   int // looks left in which a stream that finds no receive may wait: see HeldByOthers
+	grace   int  // looks left in which a stream that finds no receive may wait: see HeldByOthers
 }
 
 // seenStream is what the watchdog knows of a stream.
