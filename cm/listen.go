@@ -106,7 +106,7 @@ func NewListener(nl net.Listener, cfg ListenConfig) *Listener {
 	}
 	l := &Listener{cfg: cfg, reqs: make(chan waiting, cfg.Backlog), log: LimitLogger(cfg.Logger)}
 	startup := cfg.startup()
-	if err := (mpa.Config{Rev: startup.Rev, IRD: startup.IRD, ORD: startup.ORD}).Check(mpa.Responder); err != nil {
+	if err := startup.awaits().Check(mpa.Responder); err != nil {
 		l.unfit = fmt.Errorf("cm: listen on %v: %w", nl.Addr(), err)
 	}
 	order := time.Duration(0)

@@ -20,11 +20,16 @@ func Await(ctx context.Context, nc net.Conn, cfg Config) (*Request, error) {
 	return await(ctx, nc, cfg, nil)
 }
 
+// awaits is what mpa.Await is to know.
+func (c *Config) awaits() mpa.Config {
+	return mpa.Config{Rev: c.Rev, Timeout: c.Timeout, IRD: c.IRD, ORD: c.ORD, NoCRC: c.NoCRC, Markers: c.Markers}
+}
+
 // await is Await, with ListenConfig.Answer.
 func await(ctx context.Context, nc net.Conn, cfg Config, answer func(speaks string) []byte) (*Request, error) {
-	o, err := mpa.Await(ctx, nc, mpa.Config{
-		Rev: cfg.Rev, Timeout: cfg.Timeout, IRD: cfg.IRD, ORD: cfg.ORD, NoCRC: cfg.NoCRC, Markers: cfg.Markers, Answer: answer,
-	})
+	mc := cfg.awaits()
+	mc.Answer = answer
+	o, err := mpa.Await(ctx, nc, mc)
 	if err != nil {
 		_ = nc.Close()
 		return nil, connectError(Awaiting, fmt.Sprint(nc.RemoteAddr()), StepConfig, err)

@@ -369,7 +369,7 @@ func (s *sendQueue) finished(pos uint64, e *sqe, written uint64) bool {
 	switch {
 	case e.op.Reads():
 		return e.readDone
-	case s.writeAcks && e.placing: // a peer may say so of what is framed and not written; that is the program's memory still
+	case s.writeAcks && e.placing: // a peer may say so of what is framed and not written, whose memory is still read
 		return pos < s.placed && e.end <= written
 	default:
 		return e.end <= written
