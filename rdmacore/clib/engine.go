@@ -159,7 +159,7 @@ func srn_write(handle C.int, buf unsafe.Pointer, n C.ulong) C.long {
 }
 
 // srn_watch is uverbs.Device.Watch for a thread that reads fd, which srn_channels has: at most n descriptors in fds, and
-// how many.
+// how many, or uverbs.Received.
 //
 //export srn_watch
 func srn_watch(fd C.int, fds *C.int, n C.int) C.int {

@@ -43,18 +43,23 @@ static long now(void)
 
 static ssize_t wait_channel(int fd, void *buf, size_t n, const sigset_t *signals)
 {
+	static const struct timespec at_once;
 	long begun = now();
 	for (;;) {
 		int sockets[SOCKETS], k = engine.watch(fd, sockets, SOCKETS);
+		/* What was received may be no event: a Write, or half of a message. There is nothing to sleep on before it has looked again. */
+		bool received = k < 0;
+		if (received)
+			k = 0;
 		nfds_t all = 1 + (nfds_t)k;
 		struct pollfd p[1 + SOCKETS] = {{fd, POLLIN, 0}};
 		for (int i = 0; i < k; i++)
 			p[1 + i] = (struct pollfd){sockets[i], POLLIN, 0};
-		int ready;
-		while ((ready = poll(p, all, 0)) == 0 && now() - begun < look)
+		int ready = 0;
+		while (!received && (ready = poll(p, all, 0)) == 0 && now() - begun < look)
 			sched_yield();
 		/* It ends at every signal, as a read does at those whose handler says so. */
-		if (ready <= 0 && ppoll(p, all, NULL, signals) < 0 && (errno != EINTR || interrupts()))
+		if (ready <= 0 && ppoll(p, all, received ? &at_once : NULL, signals) < 0 && (errno != EINTR || interrupts()))
 			return -1;
 		ssize_t r;
 		if (p[0].revents && ((r = read_now(fd, buf, n)) >= 0 || errno != EAGAIN)) {

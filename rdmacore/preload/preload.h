@@ -89,7 +89,7 @@ struct engine {
 	long (*write)(int handle, const void *buf, unsigned long n);
 	long (*file)(const char *name, void *buf, unsigned long n); /* the text of a file of the tree */
 	void (*forked)(void); /* closes the engine's descriptors, in the child of a fork */
-	int (*watch)(int fd, int *fds, int n); /* receives; what to sleep on beside fd; signals are held by who calls */
+	int (*watch)(int fd, int *fds, int n); /* receives; what to sleep on beside fd, or -1: call again before you sleep; signals are held by who calls */
 	_Atomic int *foreign; /* not 0: a fault of the engine's may not come to its handler */
 	_Atomic ino_t *channels; /* completion channels, of FD_MAX descriptors: the pipe's inode number, or 0 */
 	struct ring *rings;     /* RINGS of them */

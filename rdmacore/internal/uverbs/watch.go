@@ -15,10 +15,14 @@ func (d *Device) Watches(fd int) bool {
 	return ok
 }
 
+// Received is Watch's answer to a thread that has received.
+const Received = -1
+
 // Watch is for a thread that is about to sleep until something is in the completion channel fd, of which Config.Channel told: what
-// has arrived is received. If nothing had, it puts descriptors in fds and reports how many: one of them can be read
-// when there is something to receive, and then Watch is to be called again. They are good for nothing else, and may be another
-// file's by then. The sleep must end as well with what comes in the channel: other threads receive, too.
+// has arrived is received, and Received is the answer. It may have put nothing in the channel, as an RDMA Write or half of a message
+// does; then Watch is to be called again before the thread sleeps. If nothing had arrived, it puts descriptors in fds and reports
+// how many: one of them can be read when there is something to receive, and then Watch is to be called again. They are good for
+// nothing else, and may be another file's by then. The sleep must end as well with what comes in the channel: other threads receive, too.
 func (d *Device) Watch(fd int, fds []int32) int {
 	d.Settle()
 	v, ok := d.chans.Load(fd)
@@ -38,7 +42,7 @@ func (d *Device) Watch(fd int, fds []int32) int {
 			a := calls.Get().(*call)
 			q.ahead(a)
 			calls.Put(a)
-			return 0
+			return Received
 		}
 		if len(found) >= len(fds) {
 			break

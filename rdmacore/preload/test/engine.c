@@ -49,7 +49,7 @@ static _Atomic int polls, posts;
 EXPORT _Atomic ino_t srn_channels[1 << 16];
 static _Atomic int at_socket, to_channel, watches, to_raise;
 
-/* What comes at the socket goes to the channel. */
+/* What comes at the socket goes to the channel, but for a Write, which completes nothing. */
 EXPORT int srn_watch(int fd, int *fds, int n)
 {
 	char c;
@@ -60,8 +60,8 @@ EXPORT int srn_watch(int fd, int *fds, int n)
 	to_raise = 0;
 	if (n < 1 || at_socket == 0)
 		return 0;
-	if (recv(at_socket, &c, 1, MSG_DONTWAIT) == 1 && write(to_channel, &c, 1) == 1)
-		return 0;
+	if (recv(at_socket, &c, 1, MSG_DONTWAIT) == 1)
+		return c == 'w' || write(to_channel, &c, 1) == 1 ? -1 : 0;
 	fds[0] = at_socket;
 	return 1;
 }
