@@ -82,8 +82,14 @@ func (q *Queue) Detach(d Driver) {
 // is Poll without the completions, for a program that has time.
 func (q *Queue) Drive() bool { return q.drive() }
 
-// drive visits attached Drivers once, in turn if there are many.
+// drive visits attached Drivers once, in turn if there are many. Of several pollers one drives, the others report an empty queue
+// meanwhile, and make way for it: if it has lost its processor they would keep it from it.
 func (q *Queue) drive() (progress bool) {
+	if !q.driveMu.TryLock() {
+		runtime.Gosched()
+		return false
+	}
+	defer q.driveMu.Unlock()
 	q.visitAll(func(d Driver) bool {
 		progress = d.Drive() || progress
 		return true
@@ -91,15 +97,8 @@ func (q *Queue) drive() (progress bool) {
 	return progress
 }
 
-// visitAll calls visit with attached Drivers in turn, maxVisits at most, as long as it returns true. Of several
-// pollers one drives, the others report an empty queue meanwhile, and make way for it: if it has
-// lost its processor they would keep it from it.
+// visitAll calls visit with attached Drivers in turn, maxVisits at most, as long as it returns true. With driveMu held.
 func (q *Queue) visitAll(visit func(Driver) bool) {
-	if !q.driveMu.TryLock() {
-		runtime.Gosched()
-		return
-	}
-	defer q.driveMu.Unlock()
 	for range min(len(q.drivers), maxVisits) {
 		if q.visit++; q.visit >= len(q.drivers) {
 			q.visit = 0
@@ -112,8 +111,10 @@ func (q *Queue) visitAll(visit func(Driver) bool) {
 
 // Watch lets the queue pairs receive, though a notification is armed. Where nothing came of it, it adds to
 // fds the descriptors that are ready to be read when more does, of maxVisits drivers at most: the others progress by themselves,
-// if a little later.
+// if a little later. It waits for a poller that drives: that one may not look again, and who asks is about to sleep.
 func (q *Queue) Watch(fds []int) (more []int, got bool) {
+	q.driveMu.Lock()
+	defer q.driveMu.Unlock()
 	q.visitAll(func(d Driver) bool {
 		fds, got = d.Watch(fds)
 		return !got

@@ -147,6 +147,32 @@ func TestDetachWaits(t *testing.T) {
 	wg.Wait()
 }
 
+// TestWatchBehindAPoller: a thread that is about to sleep waits for a poller, and looks itself: that one may not look again.
+func TestWatchBehindAPoller(t *testing.T) {
+	q := New(Config{Entries: 4})
+	in, let, got := make(chan struct{}), make(chan struct{}), make(chan bool)
+	d := &fakeDriver{}
+	d.drive = func() bool {
+		if d.drives.Load() == 1 {
+			close(in)
+			<-let
+		}
+		return d.drives.Load() == 2
+	}
+	q.Attach(d)
+	go q.Drive()
+	<-in
+	go func() {
+		_, ok := q.Watch(nil)
+		got <- ok
+	}()
+	for range 1000 {
+		runtime.Gosched()
+	}
+	close(let)
+	require.True(t, <-got)
+}
+
 // TestPollersMakeWay: a poller that finds another one at the drivers lets that one run, which
 // may have lost its processor in the middle.
 func TestPollersMakeWay(t *testing.T) {

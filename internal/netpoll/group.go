@@ -224,7 +224,7 @@ func (g *Group) shut() {
 // Drive is a poller's: it takes the poll lock, if that is free, and reports whether anything was
 // done.
 func (g *Group) Drive() bool {
-	if s := g.looked(); s.has(watched) {
+	if s := g.looked(); s.has(watched) && !g.awaited() { // else another thread's: one that sleeps may be meant
 		g.on(evPoll)
 	}
 	return g.driveFor()

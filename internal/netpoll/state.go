@@ -63,7 +63,7 @@ const (
 	// A poller's.
 	evStandAside // it has met the background poller again and again
 	evRecount    // it begins to count how often it meets that
-	evPoll       // it polls: no thread sleeps on the set
+	evPoll       // it polls, and nothing is awaited: no thread sleeps on the set
 	evYield      // the program polls no more
 	evWatch      // a thread is about to sleep on the set
 	// The background poller's.

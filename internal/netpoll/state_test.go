@@ -151,6 +151,20 @@ func TestWatchBehindAnother(t *testing.T) {
 	assert.Empty(t, g.told)
 }
 
+// TestWatchedWhileOneIsAwaited: a poll is no sign that no thread sleeps on the set, as long as a completion is awaited: it may be another
+// thread's.
+func TestWatchedWhileOneIsAwaited(t *testing.T) {
+	q := &queue{}
+	g := in(rolePollers | oneMember | watched)
+	g.queues = []Queue{q}
+	q.awaited.Store(true)
+	g.Drive()
+	assert.True(t, g.now().has(watched))
+	q.awaited.Store(false)
+	g.Drive()
+	assert.False(t, g.now().has(watched))
+}
+
 // TestListedAgain: of what a poller leaves in a pump a thread that sleeps is told.
 func TestListedAgain(t *testing.T) {
 	g := listed(0)

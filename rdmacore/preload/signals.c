@@ -90,10 +90,12 @@ void signals_scan(void)
 bool interrupts(void)
 {
 	struct sigaction a;
-	for (int s = 1; s < NSIG; s++)
-		if (!is_fault(s) && NEXT(sigaction)(s, NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN && !(a.sa_flags & SA_RESTART))
-			return true;
-	return false;
+	bool one = false;
+	int e = errno; /* which sigaction sets for the signals that are the system's */
+	for (int s = 1; s < NSIG && !one; s++)
+		one = !is_fault(s) && NEXT(sigaction)(s, NULL, &a) == 0 && a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN && !(a.sa_flags & SA_RESTART);
+	errno = e;
+	return one;
 }
 
 EXPORT int sigaction(int s, const struct sigaction *restrict a, struct sigaction *restrict was)

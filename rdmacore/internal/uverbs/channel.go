@@ -33,7 +33,6 @@ type channel struct {
 	sources []*source // whose the records last written are, oldest first; those not read are the last of them
 	users   int       // queues that report here
 	queues  []*cq     // those that exist
-	waits   uint64    // of the program, in Watch
 	closed  bool
 }
 

@@ -27,8 +27,9 @@ type cq struct {
 	yielded    atomic.Uint32 // how many of them there were when found had the RNIC's own goroutine serve
 	qps        atomic.Int32  // whose requests complete here
 	idling     idling
-	openQueues        // whose requests complete here
-	armed      uint64 // the program's waits at comp.ch when it armed this queue; guarded by comp.ch.mu
+	openQueues               // whose requests complete here
+	waits      atomic.Uint64 // of the program, in Watch, which were for this queue too
+	armed      atomic.Uint64 // what waits was when the program armed the queue
 }
 
 func init() {

@@ -107,6 +107,7 @@ type waiting struct {
 	q     *QP
 	queue int
 	cq    *cq         // where they complete
+	also  *cq         // where the answers to Sends come, if that is another: who looks there misses what waits; else nil
 	lock  *sync.Mutex // of the queue's posts; guards all below
 	ring  *postRing   // nil without one
 	open  bool
@@ -123,6 +124,9 @@ func (w *waiting) init(q *QP, handle uint32, queue int, cq *cq, lock *sync.Mutex
 	lock.Lock()
 	defer lock.Unlock()
 	w.q, w.queue, w.cq, w.lock = q, queue, cq, lock
+	if q.recvCQ != cq { // of Sends
+		w.also = q.recvCQ
+	}
 	w.ring = q.file.postRing(handle, queue)
 }
 
@@ -189,7 +193,15 @@ func (w *waiting) empty() int {
 
 func (w *waiting) closed() {
 	w.open, w.spare = false, false
-	w.cq.note(w, false)
+	w.note(false)
+}
+
+// note notes whether posts may wait, where the program looks.
+func (w *waiting) note(open bool) {
+	w.cq.note(w, open)
+	if w.also != nil {
+		w.also.note(w, open)
+	}
 }
 
 // spares is how many receives may wait, if the core has plenty.
@@ -238,7 +250,7 @@ func (w *waiting) posted(n, before int) {
 // admit opens the ring for room posts, until left is called after some time. What nobody misses can be there for less.
 func (w *waiting) admit(room int, spare bool, after time.Duration) {
 	w.open, w.spare = true, spare
-	w.cq.note(w, true)
+	w.note(true)
 	switch {
 	case w.timer == nil:
 		w.timer = time.AfterFunc(after, w.left)
@@ -280,7 +292,7 @@ func (w *waiting) end() {
 
 var epoch = time.Now()
 
-// openQueues are the queues whose posts may wait, of those that complete in one completion queue.
+// openQueues are the queues whose posts may wait, of those that complete, or are answered, in one completion queue.
 type openQueues struct {
 	looks atomic.Uint32 // polls that have come to the device
 	some  atomic.Bool

@@ -107,6 +107,24 @@ func TestPostsThatWaitComeFirst(t *testing.T) {
 	}
 }
 
+// TestPostsWaitForAnAnswer: a look where the answers come ends the wait of Sends that complete elsewhere.
+func TestPostsWaitForAnAnswer(t *testing.T) {
+	p := started(t, Config{})
+	p.dev.waits = forGood
+	a, b := &side{program: p, pd: p.pd(), cq: p.cq(256, -1)}, newSide(p, allRights)
+	a.qp = p.qp(a.pd, p.cq(256, -1), a.cq)
+	a.mem, a.mr = p.region(a.pd, sideBytes, allRights)
+	connect(t, a, b)
+	for round := range 3 {
+		n := inARow + 2
+		b.receives(n*round, n)
+		require.Positive(t, a.series(n*round, n))
+		assert.Empty(t, a.poll(1))
+		require.False(t, a.verbs().sends.open, "they wait on")
+		inOrder(t, b.wait(n), n*round)
+	}
+}
+
 // TestPostsWaitNoLonger: what a program leaves is posted soon, and then its posts do not wait for a while.
 func TestPostsWaitNoLonger(t *testing.T) {
 	a, b := waitingPair(t, waitTimes{pause: time.Hour, linger: time.Millisecond, stuck: time.Minute})

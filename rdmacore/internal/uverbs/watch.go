@@ -31,22 +31,25 @@ func (d *Device) Watch(fd int, fds []int32) int {
 	}
 	c := v.(*channel)
 	c.mu.Lock()
-	c.waits++
 	queues := c.queues
 	c.mu.Unlock()
 	var room [16]int
-	found := room[:0]
+	found, received := room[:0], false
 	for _, q := range queues {
+		if len(found) >= len(fds) {
+			break
+		}
+		q.waits.Add(1)
 		var got bool
 		if found, got = verbsinternal.Watch(q.cq, found); got {
 			a := calls.Get().(*call)
 			q.ahead(a)
 			calls.Put(a)
-			return Received
+			received = true // the others have their turn nevertheless
 		}
-		if len(found) >= len(fds) {
-			break
-		}
+	}
+	if received {
+		return Received
 	}
 	n := min(len(found), len(fds))
 	for i, f := range found[:n] {
@@ -55,15 +58,8 @@ func (d *Device) Watch(fd int, fds []int32) int {
 	return n
 }
 
-// watched reports whether the program has waited in Watch since it armed the queue last: then it will again.
+// watched reports whether the program has waited for the queue in Watch since it armed it last: then it will again.
 func (v *cq) watched() bool {
-	c := v.comp.ch
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	again := v.armed != c.waits
-	v.armed = c.waits
-	return again
+	n := v.waits.Load()
+	return v.armed.Swap(n) != n
 }

@@ -59,3 +59,40 @@ func TestWatch(t *testing.T) {
 	must[uabi.DestroyCQResp](p, uabi.CmdDestroyCQ, &uabi.DestroyCQ{CQHandle: b.cq})
 	assert.Zero(t, p.dev.Watch(fd, fds[:]), "no queue reports there any more")
 }
+
+// TestWatchAll: each queue of a channel has its turn, and only those that the thread sleeps for count as watched.
+func TestWatchAll(t *testing.T) {
+	p := started(t, Config{})
+	fd := p.channel()
+	var fds [2]int32
+	var queues []*cq
+	var senders []*side
+	for range len(fds) + 1 {
+		a, b := newSide(p, allRights), onChannel(t, fd, p)
+		connect(t, a, b)
+		v, err := use(&b.file.cqs, b.cq, "completion queue")
+		require.NoError(t, err)
+		require.False(t, v.watched(), "nobody has waited")
+		queues, senders = append(queues, v), append(senders, a)
+		for i := range uint64(32) {
+			_, err := b.recv(i, b.sge(0, 64))
+			require.NoError(t, err)
+		}
+	}
+	for received, round := false, 0; !received; round++ {
+		require.Less(t, round, 32, "the background poller was faster each time")
+		before := queues[1].waits.Load()
+		senders[0].posted(signaled(uabi.WRSend, 1), senders[0].sge(0, 8))
+		senders[0].one()
+		received = p.dev.Watch(fd, fds[:]) == Received
+		require.Equal(t, before+1, queues[1].waits.Load(), "the first one's arrivals are no reason to pass over it")
+	}
+	for _, v := range queues {
+		v.watched()
+	}
+	for p.dev.Watch(fd, fds[:]) == Received {
+	}
+	assert.True(t, queues[0].watched())
+	assert.True(t, queues[1].watched())
+	assert.False(t, queues[2].watched(), "there was no room for its descriptor")
+}

@@ -528,6 +528,12 @@ static void test_channel(void)
 	CHECK(tell(dev, RAISE, SIGUSR1) == SIGUSR1 && write(sockets[1], "w", 1) == 1);
 	FAILS(read(pipes[0], &c, 1), EINTR); /* nor while something comes */
 	CHECK(handled == 2 && pthread_sigmask(SIG_SETMASK, NULL, &are) == 0 && memcmp(&were, &are, sizeof were) == 0);
+	/* One behind the two that the C library keeps for itself is no other. */
+	int real = SIGRTMIN + 1;
+	struct sigaction timer;
+	CHECK(sigaction(SIGUSR1, &before, NULL) == 0 && sigaction(real, &a, &timer) == 0 && tell(dev, RAISE, (uint32_t)real) == real);
+	FAILS(read(pipes[0], &c, 1), EINTR);
+	CHECK(sigaction(real, &timer, NULL) == 0 && sigaction(SIGUSR1, &a, NULL) == 0);
 	/* Go's runtimes use SIGURG; but this one leaves it to the program. */
 	struct sigaction urgent;
 	CHECK(sigaction(SIGURG, &a, &urgent) == 0 && sigaction(SIGUSR1, &before, NULL) == 0);
