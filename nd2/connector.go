@@ -169,7 +169,7 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 }
 
 // NotifyDisconnect waits until the connection has ended, by either side. Errors:
-// ErrCanceled if ctx ends; ErrConnectionInvalid (never connected).
+// ErrCanceled if ctx ends, or by Close; ErrConnectionInvalid (never connected).
 func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 	c.mu.Lock()
 	conn := c.conn
@@ -177,6 +177,8 @@ func (c *Connector) NotifyDisconnect(ctx context.Context) error {
 	if conn == nil {
 		return ErrConnectionInvalid
 	}
+	ctx, done := c.within(ctx)
+	defer done()
 	select {
 	case <-conn.Done():
 		return nil

@@ -19,7 +19,8 @@ type QueuePair struct {
 	context any
 	extra   int // completions of verbs beyond sendDepth
 	bound   bindings
-	inlines *verbs.MR // room for inlineSize octets a slot; nil: none
+	inlines *verbs.MR // room for inlineSize octets a slot; nil: none. It stays, for a Send beside Close
+	inlined bool      // it is registered; guarded by recvMu
 
 	// taken says that a connector has the queue pair.
 	taken   atomic.Bool
@@ -101,7 +102,7 @@ func newQueuePair(a *Adapter, c queuePairConfig) (*QueuePair, error) {
 func (q *QueuePair) count(tell inventory.Tell) {
 	q.recvMu.Lock()
 	defer q.recvMu.Unlock()
-	if q.inlines != nil {
+	if q.inlined {
 		tell(1, "region of inline octets")
 	}
 	if q.after != nil {
@@ -119,13 +120,14 @@ func (q *QueuePair) makeInlines() error {
 	}
 	var err error
 	q.inlines, err = q.a.pd.Register(make([]byte, len(q.sends.slots)*q.cfg.inline), verbs.LocalRead)
+	q.inlined = err == nil
 	return explain(err)
 }
 
 func (q *QueuePair) freeInlines() {
-	if q.inlines != nil {
+	if q.inlined {
 		_ = q.inlines.Deregister()
-		q.inlines = nil
+		q.inlined = false
 	}
 }
 

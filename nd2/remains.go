@@ -64,7 +64,7 @@ func (q *QueuePair) abandon() {
 	defer q.recvMu.Unlock()
 	if !q.gone && !q.lost {
 		q.lost = true
-		q.inlines, q.after = nil, nil // gone with the RNIC, as the room for parts in v
+		q.inlined, q.after = false, nil // gone with the RNIC, as the room for parts in v
 		c := q.cfg.initiator
 		c.mu.Lock()
 		c.extra -= q.extra

@@ -231,6 +231,20 @@ func TestCloseDisconnects(t *testing.T) {
 	require.ErrorIs(t, a.in.Notify(bounded(t), nd2.CQNotifyAny), nd2.ErrCanceled)
 }
 
+// Who waits for the end of a connection need not for that of its connector.
+func TestCloseEndsNotifyDisconnect(t *testing.T) {
+	a, _ := pair(t, shape{})
+	ov := nd2.Overlap(t.Context(), a.conn.NotifyDisconnect)
+	require.ErrorIs(t, ov.GetOverlappedResult(false), nd2.Pending)
+	require.NoError(t, a.conn.Close())
+	select {
+	case <-ov.Done():
+	case <-bounded(t).Done():
+		require.Fail(t, "it waits on")
+	}
+	require.ErrorIs(t, ov.GetOverlappedResult(true), nd2.ErrCanceled)
+}
+
 // Either side may send first (peer-to-peer mode of MPA).
 func TestAcceptingSideSendsFirst(t *testing.T) {
 	a, b := pair(t, shape{})

@@ -2,8 +2,10 @@ package vipl
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -166,4 +168,48 @@ func TestCQNotify(t *testing.T) {
 	require.NoError(t, q.DestroyCQ()) // cancels it
 	h.noError()
 	require.Empty(t, called)
+}
+
+// TestWaitOfNoTime: a wait that may not take any time looks at the network, as CQDone and RecvDone do. Nobody else does: the test has the
+// right to sleep there, and does not.
+func TestWaitOfNoTime(t *testing.T) {
+	for _, tied := range []bool{true, false} {
+		a, b := newHost(t, Config{}), newHost(t, Config{})
+		var q *CQ
+		if tied {
+			q = b.cq(8)
+		}
+		va, vb := a.vi(ServiceReliableDelivery, nil, nil), b.vi(ServiceReliableDelivery, nil, q)
+		want := b.postRecv(vb, b.data(0, 8))
+		connect(t, a, va, b, vb)
+		require.Eventually(t, vb.group.Claim, long, time.Microsecond)
+		d := a.desc()
+		d.SetSend(a.data(0, 8))
+		a.postSend(va, d)
+		none, cancel := TimeoutContext(t.Context(), 0)
+		defer cancel()
+		look := func() error {
+			if tied {
+				if _, _, err := q.CQWait(none); err != nil {
+					return err
+				}
+				got, err := vb.RecvDone()
+				require.Same(t, want, got)
+				return err
+			}
+			got, err := vb.RecvWait(none)
+			if err == nil {
+				require.Same(t, want, got)
+			}
+			return err
+		}
+		err := look()
+		for n := 0; err != nil && n < 100000; n++ { // it may not be here yet
+			require.ErrorIs(t, err, ErrTimeout)
+			runtime.Gosched()
+			err = look()
+		}
+		require.NoError(t, err)
+		vb.group.Leave()
+	}
 }

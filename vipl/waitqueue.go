@@ -89,8 +89,17 @@ func (l *waitQueue) drive() (got bool) {
 	return got
 }
 
-// wait returns when there may be something, or an error when ctx has ended.
+// wait returns when there may be something, or an error when ctx has ended. Where that is so from the beginning it is a poll.
 func (l *waitQueue) wait(ctx context.Context) error {
+	if ctx.Err() != nil {
+		l.drive()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.ready() {
+			return nil
+		}
+		return ended(ctx)
+	}
 	if list := *l.groups.Load(); len(list) == 1 {
 		if g := list[0].group; g.Claim() {
 			err, slept := l.sleep(ctx, g)

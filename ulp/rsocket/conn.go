@@ -38,6 +38,7 @@ type Conn struct {
 	leader         *waiter // the goroutine that waits for completions
 	interrupt      interrupt
 	sent, done     uint64                 // messages with data: those that were begun, and those that TCP has
+	lent           uint64                 // those that were begun up to the last out of the caller's memory
 	said, heard    uint64                 // the same of the others
 	octets         [dataSlots]int32       // of small writes, by slot
 	smallAt        int                    // where the next small write goes

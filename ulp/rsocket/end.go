@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// learn finds out why the stream has ended, or is about to. It lets go of mu.
+// learn finds out why the stream has ended, or is about to, and takes what had arrived by then. Nobody leads. It lets go of mu.
 func (c *Conn) learn() {
-	c.mute = true
-	if c.gone {
-		return
+	if !c.gone {
+		c.mu.Unlock()
+		<-c.cm.Done() // soon: completions have told of it
+		err := c.cm.Err()
+		c.mu.Lock()
+		c.collect()
+		c.over(err)
 	}
-	c.mu.Unlock()
-	<-c.cm.Done() // soon: completions have told of it
-	err := c.cm.Err()
-	c.mu.Lock()
-	c.over(err)
+	c.mute = true
 }
 
 // over takes the end of the stream, which is a good one without an error.

@@ -9,7 +9,7 @@ import (
 
 // wait lets go of mu until something has happened that may concern w; who calls looks again.
 func (c *Conn) wait(w *waiter) {
-	if c.flushed {
+	if c.flushed && c.leader == nil { // else that one learns it, behind what it is given
 		c.learn()
 		return
 	}

@@ -62,7 +62,7 @@ func (c *Conn) Map(buf []byte, offset int64) error {
 			c.gave(mr.Deregister())
 			return opError("map", c, err)
 		}
-		if c.out.credit() && c.smallRoom() >= mappedSize {
+		if c.out.credit() && c.smallFits(mappedSize) {
 			break
 		}
 		c.wait(&c.writer)

@@ -104,7 +104,7 @@ func (c *Conn) awaitRoom(n int, small bool) (int, error) {
 // awaitSlot waits until a message with data can be sent, credit apart; mu is held.
 func (c *Conn) awaitSlot() error {
 	for {
-		if c.flushed {
+		if c.flushed && c.leader == nil {
 			c.learn()
 		}
 		if err := c.writeError(); err != nil {
@@ -126,6 +126,12 @@ func (c *Conn) smallRoom() int {
 	return min(free, len(c.mem.small)-c.smallAt)
 }
 
+// smallFits reports whether n octets can be copied in one piece, behind where smallAt is or at the beginning.
+func (c *Conn) smallFits(n int) bool {
+	room := c.smallRoom()
+	return room >= n || len(c.mem.small)-c.smallUsed-room >= n
+}
+
 // send sends p, which there is room for, out of offset off of mr or, without one, of a copy, and m behind it. It may let go of mu.
 func (c *Conn) send(p []byte, mr *verbs.MR, off int, m message, at target) {
 	n := len(p)
@@ -136,12 +142,17 @@ func (c *Conn) send(p []byte, mr *verbs.MR, off int, m message, at target) {
 	var flags verbs.Flags
 	if mr != nil {
 		payload = mr.SGE(off, n)
+		c.lent = c.sent
 		c.unsignaled, c.unsignaledSize = 0, 0
 	} else {
+		used := n
+		if left := len(c.mem.small) - c.smallAt; left < n {
+			c.smallAt, used = 0, left+n // all in one piece: see smallFits
+		}
 		payload = c.mem.own.SGE(c.smallAt, n)
 		copy(c.mem.small[c.smallAt:], p)
-		c.octets[slot] = int32(n)
-		c.smallUsed += n
+		c.octets[slot] = int32(used)
+		c.smallUsed += used
 		c.smallAt = (c.smallAt + n) % len(c.mem.small)
 		c.unsignaled++
 		c.unsignaledSize += n
@@ -166,10 +177,10 @@ func (c *Conn) send(p []byte, mr *verbs.MR, off int, m message, at target) {
 	}
 }
 
-// settle waits until TCP has all that was sent out of the caller's memory. Where it takes nothing, the connection ends before the caller's
+// settle waits until TCP has all that was sent out of the caller's memory, of which completions tell. Where it takes nothing, the connection ends before the caller's
 // memory is used for anything else.
 func (c *Conn) settle() {
-	if c.done < c.sent {
+	if c.done < c.lent {
 		c.poll()
 	}
 	var late *time.Timer
@@ -178,7 +189,7 @@ func (c *Conn) settle() {
 			late.Stop()
 		}
 	}()
-	for c.done < c.sent && !c.flushed {
+	for c.done < c.lent && !c.flushed {
 		if late == nil && (c.closed || c.writer.passed) {
 			late = time.AfterFunc(c.config.CloseTimeout, func() { _ = c.cm.Abort() })
 		}
