@@ -123,7 +123,7 @@ func (r *ring) result(c *verbs.Completion, out *Result) (p place, ok bool) {
 	r.qp.remains.translated()
 	pos := c.ID & posMask
 	s := &r.slots[pos&r.mask]
-	if c.Status != verbs.StatusSuccess && (s.status == Success || s.status == ErrCanceled) {
+	if c.Status != verbs.StatusSuccess && s.status == Success {
 		s.status = completionStatus(c.Status)
 	}
 	if c.ID&lastPart == 0 {

@@ -182,6 +182,16 @@ var memoryErrors = []ownError{
 		send: reads(func(r *rig) wr.SGE { return wr.SGE{TO: r.pages(1).Address(0), Length: 1} }),
 	},
 	{
+		name: "privileged Read, second sink of STag zero, where Local Write is enough",
+		set: func(c *setup) {
+			c.config = func(c *Config) { c.Privileged, c.ReadIntoLocal, c.ReadSGE = true, true, 2 }
+		},
+		fault: faultSQSTag, status: wr.StatusInvalidSTag,
+		send: func(r *rig) wr.Request {
+			return wr.Request{Op: wr.OpRead, SGL: []wr.SGE{r.full.sge(0, 8), {TO: r.pages(1).Address(0), Length: 1}}, Remote: wr.Remote{STag: 5}}
+		},
+	},
+	{
 		name: "privileged Send from no page", set: privileged, fault: faultSQBounds, status: wr.StatusBaseBounds,
 		send: sends(func(r *rig) []wr.SGE { return []wr.SGE{{TO: r.pages(1).Address(0) + page - 1, Length: 2}} }),
 	},

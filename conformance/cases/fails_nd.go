@@ -347,18 +347,14 @@ func ndResize(t *conformance.T) {
 	require.ErrorIs(t, second(h.in.Wait(t.Context(), make([]nd2.Result, 1))), nd2.ErrCanceled)
 }
 
-// ndResizeParts changes the size of a completion queue whose queue pair splits its Reads: what all of their parts need stays
-// beside the results, and each Read has one when all are flushed.
+// ndResizeParts changes the size of a completion queue whose queue pair has a part before each fenced Read: what all of their parts
+// need stays beside the results, and each Read has one when all are flushed.
 func ndResizeParts(t *conformance.T) {
 	const depth = 8
 	r := newNDRig(t, ndShape{depth: depth, sge: 4})
 	require.NoError(t, r.out.Resize(depth+1))
 	for i := range depth {
-		list := r.list(0, 4)
-		for j := range 3 {
-			list = append(list, r.list(8*j+8, 4)...)
-		}
-		require.NoError(t, r.qp.Read(i, list, ndPeerMemory.at, ndPeerMemory.token, 0))
+		require.NoError(t, r.qp.Read(i, r.list(0, 4), ndPeerMemory.at, ndPeerMemory.token, nd2.OpFlagReadFence))
 	}
 	require.NoError(t, r.qp.Flush())
 	for i := range depth {
