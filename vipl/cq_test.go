@@ -173,6 +173,8 @@ func TestCQNotify(t *testing.T) {
 // TestWaitOfNoTime: a wait that may not take any time looks at the network, as CQDone and RecvDone do. Nobody else does: the test has the
 // right to sleep there, and does not.
 func TestWaitOfNoTime(t *testing.T) {
+	none, cancel := TimeoutContext(t.Context(), 0)
+	defer cancel()
 	for _, tied := range []bool{true, false} {
 		a, b := newHost(t, Config{}), newHost(t, Config{})
 		var q *CQ
@@ -186,8 +188,6 @@ func TestWaitOfNoTime(t *testing.T) {
 		d := a.desc()
 		d.SetSend(a.data(0, 8))
 		a.postSend(va, d)
-		none, cancel := TimeoutContext(t.Context(), 0)
-		defer cancel()
 		look := func() error {
 			if tied {
 				if _, _, err := q.CQWait(none); err != nil {

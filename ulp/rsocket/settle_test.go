@@ -108,9 +108,7 @@ func TestReadsWhatCameBeforeTheEnd(t *testing.T) {
 			for i := range count {
 				r.say(1, i, 1)
 			}
-			for nic.Stats().CQ.Queue.Now < count { // what TCP has only a reset takes away
-				time.Sleep(time.Millisecond)
-			}
+			require.Eventually(t, func() bool { return nic.Stats().CQ.Queue.Now >= count }, time.Minute, time.Millisecond) // what TCP has a reset takes away
 			tt.end(r)
 			<-c.Connection().Done()
 			for tt.writes {
