@@ -27,7 +27,7 @@ func paths(t testing.TB) []path {
 	join(t, c, d, 4)
 	w, err := a.a.CreateMemoryWindow()
 	require.NoError(t, err)
-	ctx := bounded(t)
+	ctx := t.Context() // the runs are many, and slow where polls do not receive
 	var (
 		results   [4]nd2.Result
 		quiet     bool

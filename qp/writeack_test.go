@@ -226,7 +226,7 @@ func TestPlacedBeforeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told heard
-			r := placingRig(t, 3, setup{})
+			r := placingRig(t, 3, setup{config: func(c *Config) { c.Tuning.Short = 100 }}) // two are framed at once
 			r.q.SetReadiness(told.readiness())
 			r.q.PlaceSends(true)
 			tx, sq := &r.s.tx, &r.q.sq

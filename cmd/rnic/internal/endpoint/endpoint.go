@@ -217,7 +217,10 @@ func (e *Endpoint) Finish(ctx context.Context, err error) error {
 	case err == nil:
 		return fmt.Errorf("closing the connection: %w", closeErr)
 	case err == ErrDisconnected: //nolint:errorlint // with a reason it is wrapped
-		return fmt.Errorf("%w: %w", err, closeErr) // requests are flushed before the stream is over, and its end known
+		if lost := e.Lost(); lost != err { //nolint:errorlint // as above
+			return lost // requests are flushed before the stream is over, and its end known
+		}
+		return fmt.Errorf("%w: %w", err, closeErr)
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func TestPingServerIsRefused(t *testing.T) {
 	c := pingOnce(t, s, "-C 1")
 	<-done
 	assert.Equal(t, 1, c.Status)
-	assert.Regexp(t, `^rnic: ping: the peer ended the connection: RDMA Write of 16 octets at TO 0x[0-9a-f]+ of STag 0x[0-9a-f]{8} refused: `+
+	assert.Regexp(t, `^rnic: ping: this side ended the connection: RDMA Write of 16 octets at TO 0x[0-9a-f]+ of STag 0x[0-9a-f]{8} refused: `+
 		`the region has another key, 0x[0-9a-f]+: use the STag that it has now; sent Terminate 0x1100 \(RV-7.2.2-M1\)\n$`, c.Stderr)
 }
 
